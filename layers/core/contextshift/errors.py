@@ -1,0 +1,209 @@
+"""Every error the library raises, as one tree: catch the root, or the branch you care for.
+
+::
+
+    ContextShiftError
+    ├── InvalidInput                 the caller's fault, names the field         4xx
+    │   ├── InvalidMessage           a message that cannot be read
+    │   ├── InvalidBody              a request body we cannot vouch for
+    │   └── InvalidSetting           an unknown switch, or a wrong type
+    ├── TokenBudgetExceeded          protected context alone is over the budget  400
+    ├── ReplyLimitTooLarge           the reply limit is at fault, not the history 400
+    ├── ModelNotFound                no catalogue entry, alias or pattern        404
+    ├── ModelNotAllowed              the account's compliance rules say no       403
+    ├── StrategyNotInPlan            the plan does not list the strategy         403
+    ├── CounterFault                 a token counter raised or returned nonsense
+    ├── StoreError
+    │   ├── StoreUnavailable         cannot be read or written now               503
+    │   ├── ChatNotFound             no such chat in this account                404
+    │   └── ChatDeleted              deleted while we worked
+    └── ProviderError
+        ├── ProviderUnreachable      no connection                               502
+        ├── ProviderTimeout          the deadline came first                     504
+        └── ProviderBroken           the answer stopped or made no sense         502
+
+Each class carries one stable ``code``, upper snake case. ``bastion.problems`` maps the tree to HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+__all__ = [
+    "ChatDeleted",
+    "ChatNotFound",
+    "ContextShiftError",
+    "CounterFault",
+    "InvalidBody",
+    "InvalidInput",
+    "InvalidMessage",
+    "InvalidSetting",
+    "ModelNotAllowed",
+    "ModelNotFound",
+    "ProviderBroken",
+    "ProviderError",
+    "ProviderTimeout",
+    "ProviderUnreachable",
+    "ReplyLimitTooLarge",
+    "StoreError",
+    "StoreUnavailable",
+    "StrategyNotInPlan",
+    "TokenBudgetExceeded",
+]
+
+
+class ContextShiftError(Exception):
+    """Root of everything raised on purpose."""
+
+    code: ClassVar[str] = "CONTEXT_SHIFT_ERROR"
+
+
+class InvalidInput(ContextShiftError):
+    """Raise when something the caller gave is wrong. ``path`` names the field, as ``messages[3].content``."""
+
+    code = "INVALID_INPUT"
+
+    def __init__(self, message: str, path: str | None = None, reason: str = "invalid_value") -> None:
+        super().__init__(message)
+        self.path = path
+        self.reason = reason
+        """Stable lower-snake detail, such as ``invalid_json`` or ``unknown_setting``."""
+
+
+class InvalidMessage(InvalidInput):
+    """Raise when the message at ``index`` cannot be read; ``field`` is the key at fault, if any."""
+
+    code = "INVALID_MESSAGE"
+
+    def __init__(self, message: str, index: int, field: str | None = None, reason: str = "invalid_value") -> None:
+        super().__init__(message, f"messages[{index}]" + (f".{field}" if field else ""), reason)
+        self.index = index
+        self.field = field
+
+
+class InvalidBody(InvalidInput):
+    """Raise when a raw request body is not JSON that we can vouch for byte by byte."""
+
+    code = "INVALID_BODY"
+
+
+class InvalidSetting(InvalidInput):
+    """Raise when ``routing`` holds an unknown switch or a value of the wrong type."""
+
+    code = "INVALID_SETTING"
+
+
+class TokenBudgetExceeded(ContextShiftError):
+    """Raise when protected blocks and fixed costs alone exceed the budget.
+
+    ``breakdown`` says what takes the room, in tokens: ``system``, ``tools``, ``history``,
+    ``current_turn``, ``reserve`` and ``over_by``.
+    """
+
+    code = "TOKEN_BUDGET_EXCEEDED"
+
+    def __init__(self, breakdown: Mapping[str, int]) -> None:
+        super().__init__(f"protected context exceeds the token budget by {breakdown['over_by']} tokens")
+        self.breakdown = dict(breakdown)
+
+
+class ReplyLimitTooLarge(ContextShiftError):
+    """Raise when the prompt fits the window but the reply limit asked for does not leave it room."""
+
+    code = "REPLY_LIMIT_TOO_LARGE"
+
+    def __init__(self, requested: int, largest: int) -> None:
+        super().__init__(f"the reply limit of {requested} tokens is too large: at most {largest} fit")
+        self.requested = requested
+        self.largest = largest
+
+
+class ModelNotFound(ContextShiftError):
+    """Raise when a name resolves to no model of the catalogue and no provider's pattern."""
+
+    code = "MODEL_NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        super().__init__("the model does not exist or you do not have access to it")
+        self.name = name
+
+
+class ModelNotAllowed(ContextShiftError):
+    """Raise when compliance forbids a model. ``rule`` is the stable reason, as ``compliance-region``."""
+
+    code = "MODEL_NOT_ALLOWED"
+
+    def __init__(self, name: str, rule: str) -> None:
+        super().__init__(f"this account may not use the model: {rule}")
+        self.name = name
+        self.rule = rule
+
+
+class StrategyNotInPlan(ContextShiftError):
+    """Raise when a context strategy is named that the account's plan does not list."""
+
+    code = "STRATEGY_NOT_IN_PLAN"
+
+    def __init__(self, strategy: str) -> None:
+        super().__init__(f"the plan does not include the context strategy {strategy!r}")
+        self.strategy = strategy
+
+
+class CounterFault(ContextShiftError):
+    """Raise when a token counter raises, or returns something that is not a count, for message ``index``."""
+
+    code = "COUNTER_FAULT"
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message)
+        self.index = index
+        self.path = None if index is None else f"messages[{index}]"
+
+
+class StoreError(ContextShiftError):
+    """Root of what stores raise; adapters translate their driver's errors into this branch."""
+
+    code = "STORE_ERROR"
+
+
+class StoreUnavailable(StoreError):
+    """Raise when a store cannot be read or written now, after the adapter's own retries."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class ChatNotFound(StoreError):
+    """Raise when the account has no live chat of this id (foreign ids included)."""
+
+    code = "CHAT_NOT_FOUND"
+
+
+class ChatDeleted(StoreError):
+    """Raise when the chat's life that a generation began in has ended meanwhile."""
+
+    code = "CHAT_DELETED"
+
+
+class ProviderError(ContextShiftError):
+    """Root of what providers raise when there is no HTTP answer to hand back."""
+
+    code = "PROVIDER_ERROR"
+
+
+class ProviderUnreachable(ProviderError):
+    """Raise when no connection could be made: nothing was sent."""
+
+    code = "PROVIDER_UNREACHABLE"
+
+
+class ProviderTimeout(ProviderError):
+    """Raise when the deadline passed before the answer was complete."""
+
+    code = "PROVIDER_TIMEOUT"
+
+
+class ProviderBroken(ProviderError):
+    """Raise when an answer broke off or made no sense as HTTP."""
+
+    code = "PROVIDER_BROKEN"

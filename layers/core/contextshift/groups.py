@@ -1,0 +1,190 @@
+"""Tool calls with their results: the blocks that stay or leave together.
+
+Ids are not unique over a conversation: clients reuse ``call_0`` every turn, and one message may hold
+the same id twice. So a result belongs to the *nearest* earlier assistant message that made a call of
+its id *and still waits for it*, and a new call of an id closes the older unanswered ones. A group is
+named by the index of its first member. One pass, linear in the number of blocks.
+
+>>> call = {"role": "assistant", "tool_calls": [{"id": "a"}]}
+>>> group_messages([call, {"role": "tool", "tool_call_id": "a"}, {"role": "user"}]).of
+[0, 0, 2]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from contextshift.messages import Message, Role, content_parts
+
+__all__ = ["Groups", "group_messages", "makes_calls"]
+
+_ID_FIELDS = ("tool_call_id", "toolCallId", "callId", "tool_use_id", "call_id")
+_NEVER_RESULTS = frozenset((Role.SYSTEM, Role.DEVELOPER))
+_Key = tuple[str, str]
+"""("id", …) or, for legacy function messages, ("name", …)."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The groups of a conversation, by message index."""
+
+    of: list[int]
+    """The group of each message: the index of the group's first member."""
+    members: dict[int, list[int]] = field(default_factory=dict)
+    """Members in order, of groups with more than one."""
+    orphans: list[int] = field(default_factory=list)
+    """Results whose call is not there."""
+    unanswered: list[int] = field(default_factory=list)
+    """Assistant messages with a call that nobody answered."""
+
+    def group(self, index: int) -> Sequence[int]:
+        """Return all members of the group of message ``index``, in order."""
+        first = self.of[index]
+        return self.members.get(first) or (first,)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call that an assistant message made."""
+
+    assistant: int
+    open: bool = True
+
+
+class _Desk:
+    """The calls that wait for their result, found by id, by name, or by age."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Key, deque[_Call]] = {}
+        self._nearest: list[_Call] = []
+        self._next = 0
+        self.all: list[_Call] = []
+
+    def opens(self, assistant: int, keys: Sequence[_Key | None]) -> None:
+        """Take the calls of one assistant message; a key seen again closes the older calls of it."""
+        calls = [_Call(assistant) for _ in keys]
+        fresh: dict[_Key, deque[_Call]] = {}
+        for key, call in zip(keys, calls, strict=True):
+            if key is not None:
+                fresh.setdefault(key, deque()).append(call)
+        self._waiting.update(fresh)
+        self._nearest, self._next = calls, 0
+        self.all += calls
+
+    def answers(self, key: _Key | None) -> int | None:
+        """Close the call that a result of ``key`` answers and return its assistant message, None for an orphan."""
+        if key is None:
+            return self._oldest_of_nearest()
+        waiting = self._waiting.get(key, ())
+        while waiting:
+            call = waiting.popleft()
+            if call.open:
+                call.open = False
+                return call.assistant
+        return self._oldest_of_nearest() if key[0] == "name" else None
+
+    def _oldest_of_nearest(self) -> int | None:
+        while self._next < len(self._nearest):
+            call = self._nearest[self._next]
+            self._next += 1
+            if call.open:
+                call.open = False
+                return call.assistant
+        return None
+
+
+def group_messages(messages: Sequence[Message]) -> Groups:
+    """Find the groups of a conversation; whatever stands between a call and its result is its own group."""
+    parent = list(range(len(messages)))
+    orphans: list[int] = []
+    desk = _Desk()
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role == Role.ASSISTANT:
+            keys = list(_call_keys(message))
+            if keys:
+                desk.opens(index, keys)
+        elif role not in _NEVER_RESULTS:
+            callers = [desk.answers(key) for key in _result_keys(message)]
+            for assistant in callers:
+                if assistant is not None:
+                    _join(parent, assistant, index)
+            if callers and all(assistant is None for assistant in callers):
+                orphans.append(index)
+    unanswered = sorted({call.assistant for call in desk.all if call.open})
+    return _collect(parent, orphans, unanswered)
+
+
+def makes_calls(message: Message) -> bool:
+    """Whether an assistant message calls a tool."""
+    return message.get("role") == Role.ASSISTANT and next(_call_keys(message), False) is not False
+
+
+def _join(parent: list[int], one: int, other: int) -> None:
+    """Unite two groups under the smaller index (a union-find with path halving: linear in practice)."""
+    first, second = _root(parent, one), _root(parent, other)
+    parent[max(first, second)] = min(first, second)
+
+
+def _root(parent: list[int], index: int) -> int:
+    while parent[index] != index:
+        parent[index] = index = parent[parent[index]]
+    return index
+
+
+def _collect(parent: list[int], orphans: list[int], unanswered: list[int]) -> Groups:
+    members: dict[int, list[int]] = {}
+    for index, above in enumerate(parent):
+        if above != index:
+            first = parent[index] = _root(parent, index)
+            members.setdefault(first, [first]).append(index)
+    return Groups(parent, members, orphans, unanswered)
+
+
+def _call_keys(message: Message) -> Iterator[_Key | None]:
+    calls = message.get("tool_calls")
+    if isinstance(calls, list | tuple):
+        for call in calls:
+            yield _id_key(call.get("id") if isinstance(call, Mapping) else None)
+    for part in content_parts(message):
+        if part.get("type") == "tool_use":
+            yield _id_key(part.get("id"))
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        yield _name_key(legacy.get("name"))
+    own = _own_id(message)
+    if own is not None:
+        yield _id_key(own)
+
+
+def _result_keys(message: Message) -> Iterator[_Key | None]:
+    role = message.get("role")
+    own = None if role == Role.USER else _own_id(message)
+    if own is not None:
+        yield _id_key(own)
+    parts = [part for part in content_parts(message) if part.get("type") == "tool_result"]
+    for part in parts:
+        yield _id_key(_own_id(part))
+    if own is None and not parts:
+        if role == Role.TOOL:
+            yield None
+        elif role == Role.FUNCTION:
+            yield _name_key(message.get("name"))
+
+
+def _own_id(holder: Mapping[str, object]) -> object | None:
+    for name in _ID_FIELDS:
+        value = holder.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def _id_key(value: object) -> _Key | None:
+    return ("id", value) if isinstance(value, str) else None
+
+
+def _name_key(value: object) -> _Key | None:
+    return ("name", value) if isinstance(value, str) else None

@@ -1,0 +1,77 @@
+"""Every stable reason, in one place: why a block stayed or left, why a model was passed over.
+
+These words are an interface: they stand in audits, previews and headers, and tests of other people
+match on them. Add to the list; never rename.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["ALL_REASONS", "Passed", "Reason"]
+
+
+class Reason(StrEnum):
+    """Why a block is in the prompt, or is not."""
+
+    FITS = "fits"
+    """Stayed: nothing had to leave, or it was not this block's turn."""
+    SYSTEM = "protected-system"
+    """Stayed: system, developer, character, persona."""
+    REQUIRED = "protected-required"
+    """Stayed: required or constant, such as essential lore."""
+    PINNED = "protected-pinned"
+    """Stayed: pinned by its owner or by the request."""
+    CURRENT_TURN = "protected-current-turn"
+    """Stayed: the last user message, the newest round, or what follows it."""
+    UNKNOWN_ROLE = "protected-unknown-role"
+    """Stayed: nobody knows what this role means to its provider."""
+    GROUP = "protected-group"
+    """Stayed: a call or result whose group holds a protected block."""
+
+    CONTEXT_SHIFT = "context-shift"
+    """Left: the least important block when room was needed."""
+    ORPHAN_TOOL_RESULT = "orphan-tool-result"
+    """Left: a tool result whose call is not in the conversation."""
+    MANUAL = "manual"
+    """Left: its owner marked it for exclusion."""
+    TURN_ALIGNMENT = "turn-alignment"
+    """Left: the target wants history to start with a user message."""
+
+
+class Passed(StrEnum):
+    """Why a candidate model was passed over, or that it was taken.
+
+    ``capability-…`` and ``parameter-…`` are completed with what is missing: see `Passed.capability`.
+    """
+
+    ACCEPTED = "accepted"
+    WINDOW = "window"
+    MAX_INPUT = "max-input"
+    MAX_OUTPUT = "max-output"
+    REGION = "compliance-region"
+    CERTIFICATION = "compliance-certification"
+    RETENTION = "compliance-retention"
+    NOT_ALLOWED = "compliance-model"
+    COST = "cost"
+    NOT_PREFERRED = "not-preferred"
+    NOT_EVALUATED = "not-evaluated"
+
+    @staticmethod
+    def capability(name: str) -> str:
+        """Return the reason for a capability the request uses and the model lacks: ``capability-vision``."""
+        return f"capability-{name}"
+
+    @staticmethod
+    def parameter(name: str) -> str:
+        """Return the reason for a parameter the model does not take: ``parameter-logit_bias``."""
+        return f"parameter-{name}"
+
+
+ALL_REASONS: tuple[str, ...] = (
+    *Reason,
+    *Passed,
+    "capability-*",
+    "parameter-*",
+)
+"""The one public list; a trailing ``*`` stands for a name."""

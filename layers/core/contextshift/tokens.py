@@ -1,0 +1,117 @@
+"""Counting, as the rest of the library sees it: the `TokenCounter` port and the profile behind a number.
+
+A counter is a callable that prices one whole message. Message boundaries are special tokens in every
+chat format we know, so a prompt's size is the sum of its messages and of what belongs to no message
+(`TokenCounter.fixed`): removing a message subtracts its integer, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = ["CountTokens", "TextCounter", "TokenCounter", "TokenizerProfile", "text_counter"]
+
+CountTokens = Callable[[Mapping[str, Any]], int]
+"""The least a counter must be: tokens of one whole message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerProfile:
+    """Whose numbers these are, and how far to trust them."""
+
+    name: str
+    """Such as ``o200k_base``, ``words`` or ``estimate``."""
+    approximate: bool = False
+    margin: float = 0.0
+    """Share of the prompt kept free on top of it: 0.02 holds two tokens back for every hundred."""
+
+    def margin_tokens(self, prompt: int) -> int:
+        """Return the margin for a prompt of ``prompt`` tokens, rounded up.
+
+        >>> TokenizerProfile("estimate", True, 0.02).margin_tokens(101)
+        3
+        """
+        return math.ceil(prompt * self.margin) if self.margin else 0
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Prices messages, texts, and what belongs to no message, for one tokenizer."""
+
+    @property
+    def profile(self) -> TokenizerProfile:
+        """The profile that stands in headers, previews and audits."""
+
+    def __call__(self, message: Mapping[str, Any]) -> int:
+        """Return the tokens of one whole message, its overhead included. Never raises on odd fields."""
+
+    def fixed(self, request: Mapping[str, Any]) -> int:
+        """Return what the request costs beside its messages: tools, response format, reply priming."""
+
+    def text(self, text: str) -> int:
+        """Return the tokens of a bare text."""
+
+    def cut(self, text: str, limit: int) -> str:
+        """Return the longest convenient prefix of ``text`` of at most ``limit`` tokens, never inside a character."""
+
+
+class TextCounter:
+    """A `TokenCounter` made of one function that counts text; see `text_counter`."""
+
+    def __init__(self, count_text: Callable[[str], int], overhead: int = 0, name: str = "custom") -> None:
+        self._count = count_text
+        self._overhead = overhead
+        self.profile = TokenizerProfile(name)
+
+    def __call__(self, message: Mapping[str, Any]) -> int:
+        """Count the content's text and the arguments of its calls, plus the overhead."""
+        return self._overhead + sum(map(self._count, _texts(message)))
+
+    def fixed(self, request: Mapping[str, Any]) -> int:
+        """Nothing: a text function knows no tools."""
+        return 0
+
+    def text(self, text: str) -> int:
+        """Count a bare text."""
+        return self._count(text)
+
+    def cut(self, text: str, limit: int) -> str:
+        """Bisect for a prefix that fits; the function need not be monotone, so the result is checked."""
+        if limit <= 0:
+            return ""
+        if self._count(text) <= limit:
+            return text
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._count(text[:middle]) <= limit else (low, middle - 1)
+        return text[:low]
+
+
+def text_counter(count_text: Callable[[str], int], overhead: int = 0, name: str = "custom") -> TextCounter:
+    """Make a `TokenCounter` from a function that counts text, with ``overhead`` tokens a message.
+
+    >>> count = text_counter(lambda text: len(text.split()), overhead=4)
+    >>> count({"role": "user", "content": "two words"})
+    6
+    """
+    return TextCounter(count_text, overhead, name)
+
+
+def _texts(message: Mapping[str, Any]) -> list[str]:
+    content = message.get("content")
+    texts: list[str] = []
+    if isinstance(content, str):
+        texts.append(content)
+    elif isinstance(content, list):
+        texts += [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if isinstance(arguments, str):
+            texts.append(arguments)
+    return texts
