@@ -1,12 +1,13 @@
-"""What arrives at a Lambda function: API Gateway's requests as ASGI scopes, the scheduled ping, and neither.
+"""What arrives at a Lambda function: API Gateway's requests, the scheduled ping, and what is neither.
 
-Both functions read events through this module, so they agree on paths, headers and addresses. Mangum's handlers do
-the translation; what they stumble over is put right before they see it. Source of the event formats: "Lambda proxy
-integrations" (REST, version 1.0) and "Payload format version 2.0" (HTTP API, function URL) of the API Gateway guide.
+Both functions read events through this module, so they agree on paths, headers and addresses. Mangum's
+handlers make an ASGI scope of a request; what they stumble over is put right here first. Source of the event
+formats, in the API Gateway guide: "Lambda proxy integrations" (REST) and "Payload format version 2.0" (HTTP
+API, function URL).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Protocol
+from typing import Any
 
 Event = dict[str, Any]
 Scope = MutableMapping[str, Any]
@@ -16,13 +17,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PONG = {"status": "ok"}
-
-
-class Context(Protocol):
-    """The part of Lambda's context object that a request needs."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """How long this invocation may still run."""
 
 
 class UnknownEvent(ValueError):
@@ -56,7 +50,7 @@ def _normalised_v1(event: Event) -> Event:
     context = event["requestContext"]
     path = event.get("path") or "/"
     stage = context.get("stage")
-    # A REST API's own address leaves the stage out of `path` and in `requestContext.path`: then `path` is exact.
+    # A REST API's own address has the stage in `requestContext.path` and not in `path`, which then is exact.
     if context.get("path") != f"/{stage}{path}":
         path = without_stage(path, stage)
     identity = context.get("identity") or {}
@@ -113,7 +107,7 @@ def _plain_multi_headers(
 
 
 def _usable(name: str, value: str, context: Mapping[str, Any]) -> str | None:
-    """The value, or the API's own name for a Host that Mangum cannot take apart (IPv6, a port that is no number)."""
+    """The value; for a Host that Mangum cannot take apart (IPv6, an odd port) the API's own name."""
     match name.lower():
         case "host":
             host, _, port = value.partition(":")
@@ -124,7 +118,7 @@ def _usable(name: str, value: str, context: Mapping[str, Any]) -> str | None:
 
 
 def ascii_headers(app: App) -> App:
-    """An app whose response headers are ASCII: Mangum and the prelude of a stream would fail on anything else."""
+    """An app whose response headers are ASCII; Mangum and the prelude of a stream fail on anything else."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         async def ascii_send(message: Message) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "AuditWriter",
     "Clock",
     "Commit",
+    "EventLog",
     "KeyRecord",
     "Provider",
     "ProviderAnswer",
@@ -50,6 +51,13 @@ class Random(Protocol):
 
     def token(self, size: int) -> bytes:
         """Return ``size`` unpredictable bytes."""
+
+
+class EventLog(Protocol):
+    """Takes one structured event a call; it never holds prompt text, keys or secrets."""
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Write an event. Never raises, never blocks for long."""
 
 
 # -- accounts ----------------------------------------------------------------------------------------

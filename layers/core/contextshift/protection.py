@@ -55,9 +55,7 @@ def _by_source_and_role(messages: Sequence[Message], sources: Sequence[str | Non
     protected: dict[int, Reason] = {}
     for index, (message, source) in enumerate(zip(messages, sources, strict=True)):
         role = message.get("role")
-        if source in _PROTECTED_SOURCES:
-            protected[index] = Reason.SYSTEM
-        elif source in HISTORY_SOURCES and role in _PROTECTED_ROLES:
+        if source in _PROTECTED_SOURCES or (source in HISTORY_SOURCES and role in _PROTECTED_ROLES):
             protected[index] = Reason.SYSTEM
         elif is_pinned(message):
             protected[index] = Reason.PINNED

@@ -29,6 +29,9 @@ class Reason(StrEnum):
     GROUP = "protected-group"
     """Stayed: a call or result whose group holds a protected block."""
 
+    REFUSED = "refused"
+    """Not sent, nor anything else: the request was refused, and this block was not protected."""
+
     CONTEXT_SHIFT = "context-shift"
     """Left: the least important block when room was needed."""
     ORPHAN_TOOL_RESULT = "orphan-tool-result"

@@ -12,12 +12,12 @@ tokenised once; the work is linear in the number of blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contextshift.budget import Budget, as_budget
 from contextshift.errors import ContextShiftError, CounterFault, InvalidInput, TokenBudgetExceeded
-from contextshift.groups import group_messages
+from contextshift.groups import Groups, group_messages
 from contextshift.messages import HISTORY_SOURCES, Message, check_messages, source_of
 from contextshift.protection import protect
 from contextshift.reasons import Reason
@@ -25,7 +25,17 @@ from contextshift.registry import ContextStrategyRegistry
 from contextshift.strategies import Departure, Proposal, Situation, Strategy
 from contextshift.tokens import CountTokens, TokenizerProfile
 
-__all__ = ["Excluded", "ShiftResult", "Truncated", "count_messages", "shift_context", "shift_counted", "situate"]
+__all__ = [
+    "Excluded",
+    "ShiftResult",
+    "Truncated",
+    "breakdown",
+    "count_messages",
+    "grouping_diagnostics",
+    "shift_context",
+    "shift_situation",
+    "situate",
+]
 
 _TRUNCATE = "truncate"
 _REGISTRY = ContextStrategyRegistry()
@@ -95,16 +105,16 @@ def shift_context(
     """
     check_messages(messages)
     profile = getattr(count_tokens, "profile", None) or TokenizerProfile("custom")
-    return shift_counted(
+    situation = situate(
         messages,
         count_messages(messages, count_tokens),
         as_budget(budget),
-        profile=profile,
-        strategy=registry.get(strategy) if isinstance(strategy, str) else strategy,
+        profile,
         headroom=headroom,
         rules=rules,
         pinned=pinned,
     )
+    return shift_situation(situation, registry.get(strategy) if isinstance(strategy, str) else strategy)
 
 
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> list[int]:
@@ -126,43 +136,34 @@ def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> li
 def situate(
     messages: Sequence[Message],
     tokens: Sequence[int],
-    allowance: int,
+    budget: Budget,
+    profile: TokenizerProfile,
     *,
     headroom: float = 0.0,
     rules: Iterable[str] = (),
     pinned: Iterable[int] = (),
 ) -> Situation:
     """Decide groups and protection, once: everything after this only looks them up."""
+    if not 0 <= headroom < 1:
+        raise InvalidInput("headroom must be at least 0 and below 1", "headroom")
     groups = group_messages(messages)
     protected = protect(messages, groups)
     for index in pinned:
         for member in groups.group(index):
             protected.setdefault(member, Reason.PINNED if member == index else Reason.GROUP)
-    return Situation(messages, tokens, groups, protected, allowance, headroom, frozenset(rules))
-
-
-def shift_counted(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    budget: Budget,
-    *,
-    profile: TokenizerProfile,
-    strategy: Strategy,
-    headroom: float = 0.0,
-    rules: Iterable[str] = (),
-    pinned: Iterable[int] = (),
-) -> ShiftResult:
-    """`shift_context` for messages that are already checked and counted; ``tokens`` is by index."""
-    if not 0 <= headroom < 1:
-        raise InvalidInput("headroom must be at least 0 and below 1", "headroom")
     allowance = budget.allowance(profile)
-    total = sum(tokens)
-    if total <= allowance and not strategy.acts_when_fitting:
-        return ShiftResult(list(messages), [], [], total + budget.fixed, strategy.id)
-    situation = situate(messages, tokens, allowance, headroom=headroom, rules=rules, pinned=pinned)
-    diagnostics = _grouping_diagnostics(situation)
-    if sum(tokens[index] for index in situation.protected) > allowance:
-        raise TokenBudgetExceeded(breakdown(situation, budget, profile, situation.protected))
+    return Situation(messages, tokens, groups, protected, allowance, budget, profile, headroom, frozenset(rules))
+
+
+def shift_situation(situation: Situation, strategy: Strategy) -> ShiftResult:
+    """`shift_context` for messages that are already checked, counted and judged."""
+    diagnostics = grouping_diagnostics(situation.groups)
+    messages, tokens = situation.messages, situation.tokens
+    total = situation.total
+    if total <= situation.allowance and not strategy.acts_when_fitting:
+        return ShiftResult(list(messages), [], [], total + situation.budget.fixed, strategy.id, diagnostics)
+    if sum(tokens[index] for index in situation.protected) > situation.allowance:
+        raise TokenBudgetExceeded(breakdown(situation, situation.protected))
     departures = _departures(situation, strategy, diagnostics)
     gone = {departure.index for departure in departures}
     kept = [message for index, message in enumerate(messages) if index not in gone]
@@ -170,19 +171,18 @@ def shift_counted(
         Excluded(messages[d.index], d.reason, tokens[d.index], situation.groups.of[d.index], d.index)
         for d in departures
     ]
-    used = total - sum(item.tokens for item in excluded) + budget.fixed
+    used = total - sum(item.tokens for item in excluded) + situation.budget.fixed
     return ShiftResult(kept, excluded, [], used, strategy.id, diagnostics)
 
 
-def breakdown(
-    situation: Situation, budget: Budget, profile: TokenizerProfile, counted: Iterable[int]
-) -> dict[str, int]:
+def breakdown(situation: Situation, counted: Iterable[int]) -> dict[str, int]:
     """Say what takes the room, over the messages ``counted`` by index; see `TokenBudgetExceeded`."""
+    budget = situation.budget
     shares = {"system": 0, "tools": budget.fixed, "history": 0, "current_turn": 0}
     for index in counted:
         shares[_share(situation, index)] += situation.tokens[index]
     prompt = sum(shares.values())
-    over = prompt + profile.margin_tokens(prompt) - budget.limit
+    over = prompt + situation.profile.margin_tokens(prompt) - budget.limit
     return {**shares, "reserve": budget.reserve, "over_by": over}
 
 
@@ -196,9 +196,7 @@ def _share(situation: Situation, index: int) -> str:
     return "history"
 
 
-def _departures(
-    situation: Situation, strategy: Strategy, diagnostics: list[Mapping[str, Any]]
-) -> Sequence[Departure]:
+def _departures(situation: Situation, strategy: Strategy, diagnostics: list[Mapping[str, Any]]) -> Sequence[Departure]:
     """Return what leaves: the strategy's proposal if it keeps every promise, finished by truncation."""
     proposal = strategy.propose(situation)
     broken = _broken_promise(situation, proposal)
@@ -217,14 +215,12 @@ def _without(situation: Situation, rest: Sequence[int]) -> Situation:
     """Return the situation of the messages ``rest`` alone; protection is carried along, not decided anew."""
     place = {index: position for position, index in enumerate(rest)}
     messages = [situation.messages[index] for index in rest]
-    return Situation(
-        messages,
-        [situation.tokens[index] for index in rest],
-        group_messages(messages),
-        {place[index]: reason for index, reason in situation.protected.items()},
-        situation.allowance,
-        situation.headroom,
-        situation.rules,
+    return replace(
+        situation,
+        messages=messages,
+        tokens=[situation.tokens[index] for index in rest],
+        groups=group_messages(messages),
+        protected={place[index]: reason for index, reason in situation.protected.items()},
     )
 
 
@@ -242,15 +238,15 @@ def _broken_promise(situation: Situation, proposal: Proposal) -> str | None:
 
 def _splits_a_group(situation: Situation, leaving: set[int]) -> bool:
     return any(
-        0 < sum(member in leaving for member in members) < len(members)
-        for members in situation.groups.members.values()
+        0 < sum(member in leaving for member in members) < len(members) for members in situation.groups.members.values()
     )
 
 
-def _grouping_diagnostics(situation: Situation) -> list[Mapping[str, Any]]:
+def grouping_diagnostics(groups: Groups) -> list[Mapping[str, Any]]:
+    """Report calls that nobody answered and results that nobody asked for; both pass through."""
     found: list[Mapping[str, Any]] = []
-    if situation.groups.unanswered:
-        found.append({"code": "unanswered-call", "indices": list(situation.groups.unanswered)})
-    if situation.groups.orphans:
-        found.append({"code": "orphan-tool-result", "indices": list(situation.groups.orphans)})
+    if groups.unanswered:
+        found.append({"code": "unanswered-call", "indices": list(groups.unanswered)})
+    if groups.orphans:
+        found.append({"code": "orphan-tool-result", "indices": list(groups.orphans)})
     return found

@@ -1,0 +1,16 @@
+"""In-memory implementations of every port: public, for our tests and for yours."""
+
+from __future__ import annotations
+
+from contextshift.fakes.provider import CountingRandom, FixedClock, ListLog, ScriptedAnswer, ScriptedProvider
+from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
+
+__all__ = [
+    "CountingRandom",
+    "FixedClock",
+    "ListLog",
+    "MemoryAccounts",
+    "MemoryAuditStore",
+    "ScriptedAnswer",
+    "ScriptedProvider",
+]

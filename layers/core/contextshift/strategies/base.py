@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from contextshift.budget import Budget
 from contextshift.groups import Groups
 from contextshift.messages import Message
 from contextshift.reasons import Reason
+from contextshift.tokens import TokenizerProfile
 
 __all__ = ["Departure", "Proposal", "Situation", "Strategy"]
 
@@ -40,6 +42,9 @@ class Situation:
     protected: Mapping[int, Reason]
     allowance: int
     """Tokens the messages may use together."""
+    budget: Budget
+    """The budget the allowance comes from: limit, reserve and fixed costs."""
+    profile: TokenizerProfile
     headroom: float = 0.0
     rules: frozenset[str] = frozenset()
 

@@ -1,0 +1,126 @@
+"""`create_app`: the service as three lists: routes, middleware, exception handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from bastion.auth import Authenticator
+from bastion.endpoints.chat_completions import ChatCompletions
+from bastion.endpoints.context_audit import ContextAudits
+from bastion.endpoints.context_preview import ContextPreview
+from bastion.endpoints.health import health
+from bastion.endpoints.models import Models
+from bastion.problems import MethodNotAllowed, RouteNotFound
+from bastion.respond import Reply, problem_reply
+from bastion.telemetry import JsonEventLog, Telemetry
+from contextshift import headers
+from contextshift.errors import ContextShiftError
+from contextshift.exchange import Exchange
+from contextshift.ports import AccountStore, AuditStore, Clock
+
+__all__ = ["Services", "create_app"]
+
+_RATE_LIMITS = tuple(
+    f"x-ratelimit-{what}-{unit}" for what in ("limit", "remaining", "reset") for unit in ("requests", "tokens")
+)
+_EXPOSED = (
+    headers.WARNING,
+    headers.TRUNCATED,
+    headers.TOKENS,
+    headers.SETTINGS,
+    headers.GENERATION_ID,
+    "x-request-id",
+    "x-should-retry",
+    "retry-after",
+    "retry-after-ms",
+    *_RATE_LIMITS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the app needs; `bastion.bootstrap` makes it of concrete classes, tests of fakes."""
+
+    exchange: Exchange
+    accounts: AccountStore
+    audits: AuditStore
+    clock: Clock
+    log: JsonEventLog
+    max_body: int = 20_000_000
+    cors_origins: Sequence[str] = ()
+
+
+def create_app(services: Services) -> Starlette:
+    """Put the app together."""
+    return Starlette(
+        routes=_routes(services),
+        middleware=[
+            Middleware(
+                CORSMiddleware,
+                allow_origins=services.cors_origins,
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+                allow_headers=["*"],
+                expose_headers=_EXPOSED,
+                max_age=600,
+            ),
+            Middleware(Telemetry, log=services.log),
+        ],
+        exception_handlers={ContextShiftError: _on_problem, HTTPException: _on_http_exception},
+    )
+
+
+def _routes(services: Services) -> list[BaseRoute]:
+    authenticate = Authenticator(services.accounts, services.clock)
+    planner = services.exchange.planner
+    completions = ChatCompletions(authenticate, services.exchange, services.max_body)
+    models = Models(authenticate, planner)
+    preview = ContextPreview(authenticate, planner, services.max_body)
+    audits = ContextAudits(authenticate, services.audits, services.clock)
+    routes: list[BaseRoute] = []
+    for prefix in ("/v1", ""):
+        routes += [
+            Route(f"{prefix}/chat/completions", completions.complete, methods=["POST"]),
+            Route(f"{prefix}/chat/completions/count", completions.count, methods=["POST"]),
+            Route(f"{prefix}/models", models.list, methods=["GET"]),
+            Route(f"{prefix}/models/{{model:path}}", models.show, methods=["GET"]),
+        ]
+    return [
+        *routes,
+        Route("/api/v2/context-preview", preview.preview, methods=["POST"]),
+        Route("/api/v2/chats/{chat_id}/context-audit", audits.show, methods=["GET"]),
+        Route("/api/v2/chats/{chat_id}", audits.delete, methods=["DELETE"]),
+        Route("/health", health, methods=["GET"]),
+    ]
+
+
+# Starlette types a handler by Exception and Response; each is registered for the class it takes.
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ContextShiftError)
+    return _as_response(problem_reply(error, request.url.path))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        problem: ContextShiftError = MethodNotAllowed(f"{request.method} is not a method of this route")
+    else:
+        problem = RouteNotFound(f"Unknown request URL: {request.method} {request.url.path}")
+    return _as_response(problem_reply(problem, request.url.path))
+
+
+def _as_response(reply: Reply) -> Response:
+    response = Response(reply.body, reply.status)
+    response.raw_headers = [
+        *((name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in reply.headers),
+        (b"content-length", str(len(reply.body)).encode()),
+    ]
+    return response

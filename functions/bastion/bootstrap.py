@@ -1,0 +1,184 @@
+"""`bootstrap`: the one place that names concrete classes. Tests pass fakes through its arguments."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp
+
+from bastion.app import Services, create_app
+from bastion.config import Config
+from bastion.config_file import AccountConfig, ConfigError, ProviderConfig
+from bastion.providers.echo import EchoProvider
+from bastion.providers.http import HttpProvider, new_client
+from bastion.stores.configured import ConfiguredAccounts
+from bastion.telemetry import JsonEventLog
+from bastion.tokenizers.registry import counter_for, family_of
+from contextshift.catalogue import Catalogue, Model
+from contextshift.exchange import Exchange
+from contextshift.keys import hash_key
+from contextshift.planner import Planner
+from contextshift.ports import (
+    Access,
+    AccountStore,
+    AuditStore,
+    Clock,
+    KeyRecord,
+    Provider,
+    Random,
+    SettingsRecord,
+)
+from contextshift.tokens import TokenCounter
+
+__all__ = ["Ports", "SystemClock", "SystemRandom", "bootstrap", "lambda_app"]
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+
+class SystemRandom:
+    """The operating system's randomness."""
+
+    def token(self, size: int) -> bytes:
+        """Return ``size`` unpredictable bytes."""
+        return secrets.token_bytes(size)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What may be put in the place of a concrete class; None means the real one."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    random: Random = field(default_factory=SystemRandom)
+    accounts: AccountStore | None = None
+    audits: AuditStore | None = None
+    providers: Mapping[str, Provider] | None = None
+    log: JsonEventLog = field(default_factory=JsonEventLog)
+
+
+def bootstrap(config: Config, ports: Ports | None = None) -> Services:
+    """Make the services that a configuration asks for. Nothing here does I/O."""
+    ports = ports or Ports()
+    counter = _counters(config)
+    accounts, audits = _stores(config, ports)
+    planner = Planner(config.file.catalogue, config.file.plans, counter)
+    providers = ports.providers or _providers(config, ports.clock, counter)
+    exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout)
+    return Services(
+        exchange=exchange,
+        accounts=ConfiguredAccounts(_configured(config.file.accounts), accounts),
+        audits=audits,
+        clock=ports.clock,
+        log=ports.log,
+        max_body=config.max_body,
+        cors_origins=config.cors_origins,
+    )
+
+
+def lambda_app() -> ASGIApp:
+    """Make the app of a Lambda function from its environment."""
+    log_to_stdout()
+    return create_app(bootstrap(Config.from_environ(os.environ)))
+
+
+def log_to_stdout() -> None:
+    """Write the service's events as bare lines; a host that already has a root handler keeps it out of this."""
+    logger = logging.getLogger("bastion")
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+def _counters(config: Config) -> Callable[[Model], TokenCounter]:
+    """Return the counter of a model; models of one family and tokenizer share one, and with it its counts."""
+    folders = (config.vocab,)
+
+    @cache  # bounded by the families and tokenizers there are
+    def counter(tokenizer: str | None, family: str) -> TokenCounter:
+        return counter_for(tokenizer, family, folders)
+
+    def of(model: Model) -> TokenCounter:
+        family = family_of(model.upstream_name)
+        return counter(model.tokenizer, family.prefix if family else "")
+
+    return of
+
+
+def _stores(config: Config, ports: Ports) -> tuple[AccountStore, AuditStore]:
+    if ports.accounts is not None and ports.audits is not None:
+        return ports.accounts, ports.audits
+    if config.control_table is not None and config.chats_table is not None:
+        # Importing boto3 takes longer than all the rest: only who uses it pays.
+        from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore, dynamodb_client
+
+        client = dynamodb_client(endpoint=config.dynamodb_endpoint)
+        return (
+            DynamoAccounts(client, config.control_table, clock=ports.clock, random=ports.random),
+            DynamoAuditStore(client, config.chats_table, clock=ports.clock, random=ports.random),
+        )
+    if not config.embedded_store:
+        raise ConfigError("BASTION_CONTROL_TABLE and BASTION_CHATS_TABLE must name the tables")
+    from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
+
+    database = SqliteDatabase(config.data / "bastion.sqlite3")
+    return (
+        SqliteAccounts(database, clock=ports.clock),
+        SqliteAuditStore(database, clock=ports.clock, random=ports.random),
+    )
+
+
+def _providers(config: Config, clock: Clock, counter: Callable[[Model], TokenCounter]) -> dict[str, Provider]:
+    client = new_client()
+    catalogue = config.file.catalogue
+    return {
+        name: _echo(catalogue, clock, counter) if provider.kind == "echo" else _http(client, provider)
+        for name, provider in config.file.providers.items()
+    }
+
+
+def _echo(catalogue: Catalogue, clock: Clock, counter: Callable[[Model], TokenCounter]) -> EchoProvider:
+    def count_prompt(request: Mapping[str, Any]) -> int:
+        count = counter(catalogue.resolve(request["model"]))
+        return sum(map(count, request["messages"])) + count.fixed(request)
+
+    return EchoProvider(clock, count_prompt)
+
+
+def _http(client: httpx.AsyncClient, provider: ProviderConfig) -> HttpProvider:
+    headers = dict(provider.headers)
+    if provider.api_key:
+        if provider.auth == "bearer":
+            headers["authorization"] = f"Bearer {provider.api_key}"
+        else:
+            headers[provider.auth.removeprefix("header:")] = provider.api_key
+    return HttpProvider(client, provider.base_url, headers, provider.query)
+
+
+def _configured(accounts: Mapping[str, AccountConfig]) -> dict[str, Access]:
+    return {
+        hash_key(key): Access(
+            key=KeyRecord(hash_key(key), hash_key(key)[:12], account.name, scopes),
+            account=account.name,
+            plan=account.plan,
+            settings=SettingsRecord(account.security),
+            models=account.models,
+        )
+        for account in accounts.values()
+        for key, scopes in account.keys.items()
+    }

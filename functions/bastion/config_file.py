@@ -1,0 +1,222 @@
+"""The configuration file: providers, models, plans and accounts, as TOML.
+
+A file that is wrong stops the start, with the path of the key at fault: a misspelt limit must not pass for
+an unset one.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from contextshift.catalogue import Catalogue, Model
+from contextshift.errors import InvalidSetting
+from contextshift.settings import Overrides, Plan, check_account_settings
+
+__all__ = ["AccountConfig", "ConfigError", "FileConfig", "ProviderConfig", "read_file"]
+
+
+class ConfigError(Exception):
+    """Raise when the configuration cannot be used; the message names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """An upstream, its credential resolved."""
+
+    name: str
+    kind: str
+    """``openai`` (any compatible endpoint) or ``echo``, the built-in demo."""
+    base_url: str = ""
+    api_key: str | None = field(default=None, repr=False)
+    auth: str = "bearer"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountConfig:
+    """An account kept in the file itself, for local use."""
+
+    name: str
+    plan: str
+    models: tuple[str, ...] | None = None
+    keys: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    """Scopes by key."""
+    security: Overrides = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileConfig:
+    """What a file says."""
+
+    providers: Mapping[str, ProviderConfig]
+    catalogue: Catalogue
+    plans: Mapping[str, Plan]
+    accounts: Mapping[str, AccountConfig]
+
+
+_TEXT = (str,)
+_NUMBER = (int, float)
+_WHOLE = (int,)
+_LIST = (list,)
+_TABLE = (dict,)
+
+_PROVIDER_KEYS: dict[str, tuple[type, ...]] = {
+    "kind": _TEXT,
+    "base_url": _TEXT,
+    "api_key_env": _TEXT,
+    "auth": _TEXT,
+    "headers": _TABLE,
+    "query": _TABLE,
+    "models": _LIST,
+}
+_MODEL_KEYS: dict[str, tuple[type, ...]] = {
+    "provider": _TEXT,
+    "upstream_name": _TEXT,
+    "context_window": _WHOLE,
+    "max_input": _WHOLE,
+    "max_output": _WHOLE,
+    "tokenizer": _TEXT,
+    "capabilities": _LIST,
+    "regions": _LIST,
+    "certifications": _LIST,
+    "retention_days": _NUMBER,
+    "input_price": _NUMBER,
+    "cached_input_price": _NUMBER,
+    "cache_write_price": _NUMBER,
+    "output_price": _NUMBER,
+    "message_rules": _LIST,
+    "unsupported_parameters": _LIST,
+    "aliases": _LIST,
+    "shutdown_date": _TEXT,
+    "successor": _TEXT,
+}
+_ACCOUNT_KEYS: dict[str, tuple[type, ...]] = {
+    "plan": _TEXT,
+    "models": _LIST,
+    "api_keys": _LIST,
+    "admin_keys": _LIST,
+    "preview_keys": _LIST,
+    "security": _TABLE,
+}
+_SCOPES = {
+    "api_keys": frozenset(("call", "audit", "preview")),
+    "admin_keys": frozenset(("admin",)),
+    "preview_keys": frozenset(("preview",)),
+}
+_SECTIONS = ("providers", "models", "plans", "accounts")
+
+
+def read_file(path: Path, environ: Mapping[str, str]) -> FileConfig:
+    """Read a file; credentials come from ``environ`` by the names it gives. Raises ConfigError."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    for name in document:
+        if name not in _SECTIONS:
+            raise ConfigError(f"{name}: unknown section; known: {', '.join(_SECTIONS)}")
+    tables = {name: _tables(document, name) for name in _SECTIONS}
+    providers = {name: _provider(name, table, environ) for name, table in tables["providers"].items()}
+    models = {name: _model(name, table, providers) for name, table in tables["models"].items()}
+    patterns = [(provider.name, pattern) for provider in providers.values() for pattern in provider.patterns]
+    plans = {name: _plan(name, table) for name, table in tables["plans"].items()}
+    accounts = {name: _account(name, table, plans) for name, table in tables["accounts"].items()}
+    return FileConfig(providers, Catalogue(models, patterns), plans, accounts)
+
+
+def _tables(document: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
+    tables = document.get(section, {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ConfigError(f"{section}: must hold tables, as [{section}.name]")
+    return tables
+
+
+def _check(path: str, table: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> None:
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"{path}.{key}: unknown key; known: {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, known[key]):
+            raise ConfigError(f"{path}.{key}: must be a {known[key][0].__name__}")
+        if isinstance(value, int | float) and value < 0:
+            raise ConfigError(f"{path}.{key}: must not be negative")
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            raise ConfigError(f"{path}.{key}: must be a list of strings")
+
+
+def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> ProviderConfig:
+    path = f"providers.{name}"
+    _check(path, table, _PROVIDER_KEYS)
+    kind, auth = table.get("kind", "openai"), table.get("auth", "bearer")
+    if kind not in ("openai", "echo"):
+        raise ConfigError(f"{path}.kind: must be openai or echo")
+    if kind == "openai" and not str(table.get("base_url", "")).startswith(("http://", "https://")):
+        raise ConfigError(f"{path}.base_url: must be an http or https address")
+    if auth != "bearer" and not auth.startswith("header:"):
+        raise ConfigError(f"{path}.auth: must be bearer or header:NAME")
+    return ProviderConfig(
+        name=name,
+        kind=kind,
+        base_url=table.get("base_url", ""),
+        api_key=environ.get(table["api_key_env"]) if "api_key_env" in table else None,
+        auth=auth,
+        headers={key: str(value) for key, value in table.get("headers", {}).items()},
+        query={key: str(value) for key, value in table.get("query", {}).items()},
+        patterns=tuple(table.get("models", ())),
+    )
+
+
+def _model(name: str, table: Mapping[str, Any], providers: Mapping[str, ProviderConfig]) -> Model:
+    path = f"models.{name}"
+    _check(path, table, _MODEL_KEYS)
+    if table.get("provider") not in providers:
+        raise ConfigError(f"{path}.provider: must name one of the providers")
+    sets = ("capabilities", "message_rules", "unsupported_parameters")
+    optional_sets = ("regions", "certifications")
+    values = {key: value for key, value in table.items() if key not in (*sets, *optional_sets, "aliases")}
+    values.setdefault("upstream_name", name)
+    for key in (*sets, *optional_sets):
+        if key in table:
+            values[key] = frozenset(table[key])
+    return Model(name=name, aliases=tuple(table.get("aliases", ())), **values)
+
+
+def _plan(name: str, table: Mapping[str, Any]) -> Plan:
+    path = f"plans.{name}"
+    rest = {key: value for key, value in table.items() if key not in ("strategies", "audit_days")}
+    _check(path, {k: v for k, v in table.items() if k not in rest}, {"strategies": _LIST, "audit_days": _WHOLE})
+    strategies = table.get("strategies")
+    return Plan(
+        name,
+        _settings(rest, path),
+        None if strategies is None else frozenset(strategies),
+        table.get("audit_days", 7),
+    )
+
+
+def _account(name: str, table: Mapping[str, Any], plans: Mapping[str, Plan]) -> AccountConfig:
+    path = f"accounts.{name}"
+    _check(path, table, _ACCOUNT_KEYS)
+    if table.get("plan") not in plans:
+        raise ConfigError(f"{path}.plan: must name one of the plans")
+    keys = {key: scopes for field_name, scopes in _SCOPES.items() for key in table.get(field_name, ())}
+    models = table.get("models")
+    return AccountConfig(
+        name,
+        table["plan"],
+        None if models is None else tuple(models),
+        keys,
+        _settings(table.get("security", {}), f"{path}.security"),
+    )
+
+
+def _settings(table: Mapping[str, Any], path: str) -> Overrides:
+    try:
+        return check_account_settings(table, path)
+    except InvalidSetting as error:
+        raise ConfigError(f"{error.path}: {error}") from error

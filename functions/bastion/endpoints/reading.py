@@ -1,0 +1,66 @@
+"""What endpoints read off a request: its body within the stated size, its deadline, its ``include=``."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from bastion.problems import BodyTooLarge
+from bastion.wire.openai_chat import ROUTING_HEADER, OpenAIChat, read_messages, read_overrides
+from contextshift.audit import INCLUDES
+from contextshift.body import JsonBody, parse_body
+from contextshift.errors import InvalidInput
+from contextshift.planner import Call
+from contextshift.ports import Access
+
+__all__ = ["read_call", "read_include", "read_json"]
+
+_FORWARDED = ("content-type", "accept", "idempotency-key", "openai-beta", "x-client-request-id")
+"""Request headers that go upstream; never credentials, cookies, organisation or telemetry."""
+_ENDING = 1.5
+"""Seconds before a host's deadline by which an answer of our own must be on its way."""
+_OPENAI_CHAT = OpenAIChat()
+
+
+async def read_json(request: Request, limit: int) -> JsonBody:
+    """Read and parse a body of at most ``limit`` bytes. Raises BodyTooLarge, InvalidBody."""
+    too_large = BodyTooLarge(f"the body is over {limit} bytes")
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > limit:
+        raise too_large
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > limit:
+            raise too_large
+    return parse_body(bytes(raw))
+
+
+async def read_call(request: Request, access: Access, limit: int) -> Call:
+    """Read a chat completion. Raises InvalidInput for anything that is wrong with it."""
+    body = await read_json(request, limit)
+    return Call(
+        access=access,
+        dialect=_OPENAI_CHAT,
+        body=body,
+        messages=read_messages(body),
+        overrides=read_overrides(body, request.headers.get(ROUTING_HEADER)),
+        headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
+        deadline=_deadline(request),
+    )
+
+
+def read_include(request: Request, default: frozenset[str]) -> frozenset[str]:
+    """Return what ``include=`` selects: names with commas, or the parameter repeated."""
+    given = request.query_params.getlist("include")
+    if not given:
+        return default
+    names = {name.strip() for value in given for name in value.split(",") if name.strip()}
+    unknown = sorted(names - INCLUDES)
+    if unknown:
+        raise InvalidInput(f"include may name {' and '.join(sorted(INCLUDES))}", "include", "unknown_value")
+    return frozenset(names)
+
+
+def _deadline(request: Request) -> float | None:
+    deadline = request.scope.get("bastion.deadline")
+    return None if deadline is None else float(deadline) - _ENDING

@@ -1,0 +1,1 @@
+"""Upstreams: OpenAI-compatible ones over HTTP, and the built-in echo."""

@@ -1,0 +1,114 @@
+"""Responses as pure ASGI: JSON, raw bytes, and a relayed stream that ends its audit whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from bastion.problems import problem_of
+from bastion.wire.openai_chat import dumps
+from contextshift.errors import ContextShiftError
+from contextshift.exchange import Answer, Relay
+
+__all__ = ["BUFFERED", "Reply", "StreamReply", "answer_reply", "problem_reply"]
+
+BUFFERED = "bastion.buffered"
+"""Scope key set by a host that cannot stream: a stream is then collected, so that its failure is a clean error."""
+
+Headers = Sequence[tuple[str, str]]
+
+
+class Reply:
+    """A whole body."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: Headers = ()) -> None:
+        self.body = body
+        self.status = status
+        self.headers = headers
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200, headers: Headers = ()) -> Reply:
+        """Make a reply of a JSON value."""
+        return cls(dumps(value), status, [("content-type", "application/json"), *headers])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the reply."""
+        shown = [*self.headers, ("content-length", str(len(self.body)))]
+        await send({"type": "http.response.start", "status": self.status, "headers": _encoded(shown)})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+class StreamReply:
+    """A relayed stream: chunks are sent as they come, and a client that goes away stops the upstream."""
+
+    def __init__(self, answer: Answer, relay: Relay) -> None:
+        self._answer = answer
+        self._relay = relay
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream; where the host cannot stream, send it in one piece."""
+        try:
+            if scope.get(BUFFERED):
+                await self._collected(scope, receive, send)
+            else:
+                await self._streamed(receive, send)
+        finally:
+            await self._relay.aclose()
+
+    async def _collected(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = b"".join([chunk async for chunk in self._relay])
+        except ContextShiftError as error:
+            await problem_reply(error, scope["path"])(scope, receive, send)
+            return
+        await Reply(body, self._answer.status, self._answer.headers)(scope, receive, send)
+
+    async def _streamed(self, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": self._answer.status}
+        await send({**start, "headers": _encoded(self._answer.headers)})
+        pump = asyncio.create_task(self._pump(send))
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (pump, gone):
+                if not task.done():
+                    task.cancel()
+            outcomes = await asyncio.gather(pump, gone, return_exceptions=True)
+        if isinstance(outcomes[0], Exception) and not isinstance(outcomes[0], OSError):
+            raise outcomes[0]
+
+    async def _pump(self, send: Send) -> None:
+        try:
+            async for chunk in self._relay:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except ContextShiftError as error:
+            # The status is sent: an error event is the only place left to say it (as OpenAI does).
+            event = b"data: " + dumps(problem_of(error).openai) + b"\n\n"
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def answer_reply(answer: Answer) -> Reply | StreamReply:
+    """Make the response of an exchange's answer."""
+    if isinstance(answer.body, Relay):
+        return StreamReply(answer, answer.body)
+    return Reply(answer.body, answer.status, answer.headers)
+
+
+def problem_reply(error: ContextShiftError, path: str) -> Reply:
+    """Make the response of an error, in the shape of the API that ``path`` belongs to."""
+    problem = problem_of(error)
+    return Reply.json(problem.body(path), problem.status, problem.headers)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers]

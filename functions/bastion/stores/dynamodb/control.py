@@ -1,0 +1,197 @@
+"""Accounts, keys and settings over the table ``control``.
+
+::
+
+    access          1 BatchGetItem with the right hint; 2 round trips with a wrong one or none
+    put_key         2 PutItem: that the account has it, then the key, so that no key is ever unlisted
+    keys            1 Query, and 1 BatchGetItem for each 100 keys
+
+All reads are strongly consistent: a key revoked, or a setting changed, holds for the next call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
+from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version
+from bastion.stores.dynamodb.items import (
+    SCHEMA,
+    Item,
+    Key,
+    account_key,
+    account_partition,
+    check_schema,
+    expiring,
+    flag,
+    integer_of,
+    integer_or_none,
+    key_index_key,
+    key_key,
+    number,
+    number_of,
+    settings_key,
+    stamps,
+    text,
+    text_of,
+    texts,
+    texts_of,
+)
+from contextshift.ports import Access, Clock, KeyRecord, Random, SettingsRecord
+
+__all__ = ["DynamoAccounts"]
+
+_WRITE_BYTES = 10
+
+
+class DynamoAccounts:
+    """An `AccountAdmin` over DynamoDB. Every method raises StoreUnavailable when two tries have failed."""
+
+    def __init__(
+        self, client: DynamoClient, table: str, *, clock: Clock, random: Random, meter: Meter | None = None
+    ) -> None:
+        self._table = Table(client, table, meter)
+        self._clock = clock
+        self._random = random
+
+    async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
+        """Return the access a key gives; see `AccountStore.access`. The record decides, never the hint."""
+        keys = [key_key(key_hash)] + ([] if account_hint is None else _of_account(account_hint))
+        found = _by_key(await self._table.get_all(keys))
+        stored = found.get(_place(key_key(key_hash)))
+        if stored is None:
+            return None
+        key = _key_of(stored)
+        if key.account != account_hint:
+            found = _by_key(await self._table.get_all(_of_account(key.account)))
+        return _access(key, found)
+
+    async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
+        """Create it; False where it exists."""
+        item = account_key(account) | {"plan": text(plan)} | stamps(self._clock.now())
+        return await self._put_once(item | ({} if models is None else {"models": texts(models)}), ABSENT, {})
+
+    async def account(self, account: str) -> tuple[str, tuple[str, ...] | None] | None:
+        """Return (plan, models), None where there is no such account."""
+        item = await self._table.get(account_key(account))
+        return None if item is None else _plan_of(item)
+
+    async def update_account(self, account: str, plan: str, models: Sequence[str] | None) -> bool:
+        """Change plan and models; False where there is no such account."""
+        try:
+            await self._table.update(account_key(account), _new_plan(plan, models, self._clock.now()))
+        except ConditionFailed:
+            return False
+        return True
+
+    async def put_key(self, key: KeyRecord) -> None:
+        """Create or replace a key's record, once it is noted that the account has it."""
+        common = stamps(self._clock.now(), key.created_at) | expiring(key.expires)
+        note = key_index_key(key.account, key.hash) | common
+        await self._table.write_all([put(note)])
+        await self._table.write_all([put(key_key(key.hash) | common | _key_item(key))])
+
+    async def keys(self, account: str) -> list[KeyRecord]:
+        """Return the account's keys, oldest first. TTL may have taken expired ones."""
+        notes = await self._table.query(account_partition(account), "KEY#", "KEY#~", only=("sk",))
+        places = [key_key(text_of(note, "sk").removeprefix("KEY#")) for note in notes]
+        found = [_key_of(item) for item in await self._table.get_all(places)]
+        return sorted(found, key=lambda key: (key.created_at, key.id))
+
+    async def settings(self, account: str) -> SettingsRecord:
+        """Return the account's settings; version 0 and empty where none were written."""
+        return _settings_of(await self._table.get(settings_key(account)))
+
+    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
+        """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
+        item = (
+            settings_key(account)
+            | stamps(settings.updated_at)
+            | {
+                "values": text(json.dumps(dict(settings.values))),
+                "version": number(settings.version),
+                "updated_by": text(settings.updated_by),
+            }
+        )
+        return await self._put_once(item, *is_version(expected_version))
+
+    async def _put_once(self, item: Item, condition: str, values: Item) -> bool:
+        """Put an item under a condition. Its ``write`` tells our own lost answer from somebody else's item."""
+        write = text(self._random.token(_WRITE_BYTES).hex())
+        try:
+            await self._table.put(item | {"write": write}, condition, values)
+        except ConditionFailed as refused:
+            stored = refused.item or await self._table.get({"pk": item["pk"], "sk": item["sk"]})
+            return stored is not None and stored.get("write") == write
+        return True
+
+
+def _of_account(account: str) -> list[Key]:
+    return [account_key(account), settings_key(account)]
+
+
+def _place(item: Item) -> tuple[str, str]:
+    return text_of(item, "pk"), text_of(item, "sk")
+
+
+def _by_key(items: Sequence[Item]) -> dict[tuple[str, str], Item]:
+    return {_place(item): check_schema(item) for item in items}
+
+
+def _access(key: KeyRecord, found: dict[tuple[str, str], Item]) -> Access | None:
+    """Put together what a key gives; a key whose account is gone opens nothing."""
+    account = found.get(_place(account_key(key.account)))
+    if account is None:
+        return None
+    plan, models = _plan_of(account)
+    settings = _settings_of(found.get(_place(settings_key(key.account))))
+    return Access(key=key, account=key.account, plan=plan, settings=settings, models=models)
+
+
+def _plan_of(item: Item) -> tuple[str, tuple[str, ...] | None]:
+    return text_of(item, "plan"), texts_of(item, "models") if "models" in item else None
+
+
+def _new_plan(plan: str, models: Sequence[str] | None, now: float) -> Change:
+    exists = "attribute_exists(#pk)"  # an update would make the account
+    update = "SET #plan = :plan, #updated_at = :now, #schema = :schema"
+    values = {":plan": text(plan), ":now": number(now), ":schema": number(SCHEMA)}
+    if models is None:
+        return Change(f"{update} REMOVE #models", values, exists)
+    return Change(f"{update}, #models = :models", values | {":models": texts(models)}, exists)
+
+
+def _key_item(key: KeyRecord) -> Item:
+    return {
+        "id": text(key.id),
+        "account": text(key.account),
+        "scopes": texts(sorted(key.scopes)),
+        "off": flag(key.off),
+        "label": text(key.label),
+    }
+
+
+def _key_of(item: Item) -> KeyRecord:
+    return KeyRecord(
+        hash=text_of(item, "pk").removeprefix("K#"),
+        id=text_of(item, "id"),
+        account=text_of(item, "account"),
+        scopes=frozenset(texts_of(item, "scopes")),
+        expires=integer_or_none(item, "expires"),
+        off=bool(item["off"]["BOOL"]),
+        created_at=number_of(item, "created_at"),
+        label=text_of(item, "label"),
+    )
+
+
+def _settings_of(item: Item | None) -> SettingsRecord:
+    if item is None:
+        return SettingsRecord()
+    check_schema(item)
+    return SettingsRecord(
+        values=json.loads(text_of(item, "values")),
+        version=integer_of(item, "version"),
+        updated_at=number_of(item, "updated_at"),
+        updated_by=text_of(item, "updated_by"),
+    )

@@ -1,0 +1,75 @@
+"""What is deleted, and by whom: the sweep after a commit, a loser's own parts, and the purge of ended lives.
+
+A deleted chat's audits go at once. A call that began before the deletion may still write parts after that;
+its commit fails and it removes them itself. Only where it is killed in between do they stay: the tombstone
+remembers the life, and a repeated DELETE, or the sweep of the chat's next life, purges it again. The purge
+that comes after the longest call is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bastion.stores.dynamodb.client import ConditionFailed, Table, deletion
+from bastion.stores.dynamodb.conditions import forgets_lives
+from bastion.stores.dynamodb.items import (
+    Item,
+    head_key,
+    integer_of,
+    key_of,
+    life_partition,
+    part_sk,
+    record_sk,
+    text_of,
+    ticket_partition,
+)
+from bastion.stores.dynamodb.records import Head
+from contextshift.ports import Ticket
+
+__all__ = ["purge", "remove_own", "remove_replaced"]
+
+_FIRST, _LAST = " ", "~"
+_KEYS = ("pk", "sk")
+
+
+async def remove_own(table: Table, ticket: Ticket, attempts: Iterable[int] | None = None) -> None:
+    """Remove what a generation wrote: all of it, or the parts of some of its attempts."""
+    partition, record = ticket_partition(ticket), record_sk(ticket.seq)
+    if attempts is None:
+        await _remove(table, await table.query(partition, record, record + _LAST, only=_KEYS))
+        return
+    for attempt in attempts:
+        low, high = part_sk(ticket.seq, attempt, 0), f"{record}#{attempt:02d}{_LAST}"
+        await _remove(table, await table.query(partition, low, high, only=_KEYS))
+
+
+async def remove_replaced(table: Table, ticket: Ticket, current: int) -> None:
+    """Remove all audits older than ``current``, and what an earlier attempt of ``current`` left.
+
+    Which of them were ever committed does not matter: none can win any more. What an eventually consistent
+    read misses is removed by the next sweep, at half the price.
+    """
+    newest = record_sk(current)
+    found = await table.query(
+        ticket_partition(ticket), record_sk(0), newest, only=(*_KEYS, "attempt"), consistent=False
+    )
+    await _remove(table, [item for item in found if text_of(item, "sk") != newest])
+    if current == ticket.seq:
+        attempt = max((integer_of(item, "attempt") for item in found if text_of(item, "sk") == newest), default=1)
+        await remove_own(table, ticket, range(1, attempt))
+
+
+async def purge(table: Table, account: str, chat_id: str, head: Head, now: float) -> None:
+    """Remove everything that ended lives owned, audits first; forget them where this purge is the last needed."""
+    for epoch in head.buried:
+        partition = life_partition(account, chat_id, epoch)
+        await _remove(table, await table.query(partition, _FIRST, _LAST, only=_KEYS))
+    if head.buried and now >= head.purge_after:
+        try:
+            await table.update(head_key(account, chat_id), forgets_lives(head.buried, now))
+        except ConditionFailed:
+            return  # The table itself has deleted the tombstone: nothing is left to forget.
+
+
+async def _remove(table: Table, items: Iterable[Item]) -> None:
+    await table.write_all([deletion(key_of(item)) for item in items])

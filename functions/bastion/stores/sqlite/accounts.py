@@ -1,0 +1,138 @@
+"""Accounts, keys and settings in SQLite."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from bastion.stores.sqlite.database import SqliteDatabase
+from contextshift.ports import Access, Clock, KeyRecord, SettingsRecord
+
+__all__ = ["SqliteAccounts"]
+
+_PUT_KEY = """
+INSERT INTO keys (hash, id, account, scopes, expires, off, label, created_at, updated_at)
+VALUES (:hash, :id, :account, :scopes, :expires, :off, :label, :created_at, :now)
+ON CONFLICT (hash) DO UPDATE SET id = :id, account = :account, scopes = :scopes, expires = :expires, off = :off,
+    label = :label, created_at = :created_at, updated_at = :now
+"""
+_FIRST_SETTINGS = """
+INSERT INTO settings (account, "values", version, updated_at, updated_by)
+VALUES (:account, :values, :version, :updated_at, :updated_by) ON CONFLICT DO NOTHING
+"""
+_NEXT_SETTINGS = """
+UPDATE settings SET "values" = :values, version = :version, updated_at = :updated_at, updated_by = :updated_by
+WHERE account = :account AND version = :expected
+"""
+
+
+class SqliteAccounts:
+    """An `AccountAdmin` in a SQLite file. Every method raises StoreUnavailable."""
+
+    def __init__(self, database: SqliteDatabase, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
+        """Return the access a key gives, None where the key is unknown; the hint is not needed."""
+        return await self._database.read(lambda db: _access(db, key_hash))
+
+    async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
+        """Create it; False where it exists."""
+        query = "INSERT INTO accounts VALUES (:account, :plan, :models, :now, :now) ON CONFLICT DO NOTHING"
+        return await self._changed(query, _account_values(account, plan, models))
+
+    async def account(self, account: str) -> tuple[str, tuple[str, ...] | None] | None:
+        """Return (plan, models), None where there is no such account."""
+        return await self._database.read(lambda db: _account(db, account))
+
+    async def update_account(self, account: str, plan: str, models: Sequence[str] | None) -> bool:
+        """Change plan and models; False where there is no such account."""
+        query = "UPDATE accounts SET plan = :plan, models = :models, updated_at = :now WHERE account = :account"
+        return await self._changed(query, _account_values(account, plan, models))
+
+    async def put_key(self, key: KeyRecord) -> None:
+        """Create or replace a key's record."""
+        await self._changed(_PUT_KEY, _key_values(key))
+
+    async def keys(self, account: str) -> list[KeyRecord]:
+        """Return the account's keys, oldest first."""
+        query = "SELECT * FROM keys WHERE account = ? ORDER BY created_at, id"
+        rows = await self._database.read(lambda db: db.execute(query, (account,)).fetchall())
+        return [_key_of(row) for row in rows]
+
+    async def settings(self, account: str) -> SettingsRecord:
+        """Return the account's settings; version 0 and empty where none were written."""
+        return await self._database.read(lambda db: _settings(db, account))
+
+    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
+        """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
+        values = {
+            "account": account,
+            "values": json.dumps(dict(settings.values)),
+            "version": settings.version,
+            "updated_at": settings.updated_at,
+            "updated_by": settings.updated_by,
+            "expected": expected_version,
+        }
+        return await self._changed(_NEXT_SETTINGS if expected_version else _FIRST_SETTINGS, values)
+
+    async def _changed(self, statement: str, values: dict[str, object]) -> bool:
+        """Run one statement as a transaction; say whether it changed a row."""
+        values = values | {"now": self._clock.now()}
+        return await self._database.write(lambda db: db.execute(statement, values).rowcount == 1)
+
+
+def _access(db: sqlite3.Connection, key_hash: str) -> Access | None:
+    row = db.execute("SELECT * FROM keys WHERE hash = ?", (key_hash,)).fetchone()
+    known = None if row is None else _account(db, row["account"])
+    if known is None:
+        return None
+    key = _key_of(row)
+    plan, models = known
+    return Access(key=key, account=key.account, plan=plan, settings=_settings(db, key.account), models=models)
+
+
+def _account(db: sqlite3.Connection, account: str) -> tuple[str, tuple[str, ...] | None] | None:
+    row = db.execute("SELECT plan, models FROM accounts WHERE account = ?", (account,)).fetchone()
+    if row is None:
+        return None
+    return row["plan"], None if row["models"] is None else tuple(json.loads(row["models"]))
+
+
+def _settings(db: sqlite3.Connection, account: str) -> SettingsRecord:
+    row = db.execute("SELECT * FROM settings WHERE account = ?", (account,)).fetchone()
+    if row is None:
+        return SettingsRecord()
+    return SettingsRecord(json.loads(row["values"]), row["version"], row["updated_at"], row["updated_by"])
+
+
+def _account_values(account: str, plan: str, models: Sequence[str] | None) -> dict[str, object]:
+    return {"account": account, "plan": plan, "models": None if models is None else json.dumps(list(models))}
+
+
+def _key_values(key: KeyRecord) -> dict[str, object]:
+    return {
+        "hash": key.hash,
+        "id": key.id,
+        "account": key.account,
+        "scopes": json.dumps(sorted(key.scopes)),
+        "expires": key.expires,
+        "off": int(key.off),
+        "label": key.label,
+        "created_at": key.created_at,
+    }
+
+
+def _key_of(row: sqlite3.Row) -> KeyRecord:
+    return KeyRecord(
+        hash=row["hash"],
+        id=row["id"],
+        account=row["account"],
+        scopes=frozenset(json.loads(row["scopes"])),
+        expires=row["expires"],
+        off=bool(row["off"]),
+        created_at=row["created_at"],
+        label=row["label"],
+    )

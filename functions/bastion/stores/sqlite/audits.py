@@ -1,0 +1,217 @@
+"""The life of an audit in SQLite: each verb is one transaction, so nothing half-done is ever seen.
+
+That makes it simpler than over DynamoDB. A deletion takes the whole life with it at once; a call begun
+before finds no life of its epoch any more and writes nothing, so there is nothing to purge later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bastion.stores.sqlite.database import SqliteDatabase
+from contextshift.audit import AuditStatus
+from contextshift.errors import StoreUnavailable
+from contextshift.ports import AuditEnd, AuditRecord, Clock, Commit, Random, StoredAudit, Ticket
+
+__all__ = ["SqliteAuditStore"]
+
+_EPOCH_BYTES = 10
+_EXPIRED_PER_SWEEP = 20
+
+_BEGIN = """
+INSERT INTO lives (account, chat, epoch, seq, kind, expires, created_at, updated_at)
+VALUES (:account, :chat, :fresh, 1, 'proxy', :expires, :now, :now)
+ON CONFLICT (account, chat) DO UPDATE SET seq = seq + 1, expires = :expires, updated_at = :now
+RETURNING epoch, seq
+"""
+# The life must still be lived, and an ended record never becomes a prepared one again.
+_PREPARE = """
+INSERT INTO records (epoch, seq, gid, status, attempt, parts, sha, deadline, expires, created_at, updated_at)
+SELECT :epoch, :seq, :gid, :status, :attempt, :parts, :sha, :deadline, :expires, :created_at, :now
+WHERE EXISTS (SELECT 1 FROM lives WHERE epoch = :epoch AND (:attempt = 1 OR cur IS NULL OR cur <= :seq))
+ON CONFLICT (epoch, seq) DO UPDATE SET attempt = :attempt, parts = :parts, sha = :sha, deadline = :deadline,
+    expires = :expires, updated_at = :now
+WHERE status = 'prepared'
+"""
+# Nothing was committed in this life so far, or what was began before us (or is our own: a lost answer).
+_COMMIT = """
+UPDATE lives SET cur = :seq, updated_at = :now WHERE epoch = :epoch AND (cur IS NULL OR cur <= :seq)
+"""
+_FINISH = """
+UPDATE records SET status = :status, finished_at = :finished_at, "usage" = :usage, error = :error,
+    actual_usd = :actual_usd, diagnostics = :diagnostics, updated_at = :now
+WHERE epoch = :epoch AND seq = :seq AND gid = :gid AND status = 'prepared'
+"""
+_READ = """
+SELECT records.* FROM lives JOIN records ON records.epoch = lives.epoch AND records.seq = lives.cur
+WHERE account = :account AND chat = :chat
+    AND (lives.expires IS NULL OR lives.expires > :now) AND (records.expires IS NULL OR records.expires > :now)
+"""
+_SWEEP = """
+DELETE FROM records WHERE epoch = :epoch AND seq < (SELECT cur FROM lives WHERE epoch = :epoch)
+"""
+_LIVES = "SELECT 1 FROM lives WHERE account = :account AND chat = :chat AND (expires IS NULL OR expires > :now)"
+# SQLite has no expiry of its own: each sweep takes a few chats whose time is over.
+_EXPIRE = f"""
+DELETE FROM lives WHERE epoch IN (SELECT epoch FROM lives WHERE expires <= :now LIMIT {_EXPIRED_PER_SWEEP})
+"""
+
+
+class SqliteAuditStore:
+    """An `AuditStore` in a SQLite file. Every method raises StoreUnavailable."""
+
+    def __init__(self, database: SqliteDatabase, *, clock: Clock, random: Random) -> None:
+        self._database = database
+        self._clock = clock
+        self._random = random
+
+    async def begin(self, account: str, chat_id: str, generation_id: str, *, now: float, expires: int | None) -> Ticket:
+        """Take the next place in the chat's order; see `AuditWriter.begin`."""
+        fresh = self._random.token(_EPOCH_BYTES).hex()
+        values = {"account": account, "chat": chat_id, "fresh": fresh, "expires": expires, "now": now}
+        life = await self._database.write(lambda db: db.execute(_BEGIN, values).fetchone())
+        return Ticket(account, chat_id, life["epoch"], life["seq"], f"{life['seq']}-{generation_id}")
+
+    async def prepare(
+        self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
+    ) -> None:
+        """Write parts and record under the generation's own place; see `AuditWriter.prepare`."""
+        values = _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> None:
+            if db.execute(_PREPARE, values).rowcount == 1:
+                _replace_parts(db, ticket, parts)
+
+        await self._database.write(work)
+
+    async def commit(self, ticket: Ticket) -> Commit:
+        """Make the prepared audit the newest; see `AuditWriter.commit`. A loser's parts go at once."""
+        values = _place(ticket) | {"now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> Commit:
+            if db.execute(_COMMIT, values).rowcount == 1:
+                return Commit.COMMITTED
+            db.execute("DELETE FROM records WHERE epoch = :epoch AND seq = :seq", values)
+            lives = db.execute("SELECT 1 FROM lives WHERE epoch = :epoch", values).fetchone()
+            return Commit.DELETED if lives is None else Commit.SUPERSEDED
+
+        return await self._database.write(work)
+
+    async def finish(self, ticket: Ticket, end: AuditEnd) -> bool:
+        """End a prepared audit once; see `AuditWriter.finish`. The same end counts whenever it came."""
+        place = _place(ticket) | {"gid": ticket.generation_id}
+        values = place | _end_values(end) | {"now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> bool:
+            if db.execute(_FINISH, values).rowcount == 1:
+                return True
+            query = "SELECT * FROM records WHERE epoch = :epoch AND seq = :seq AND gid = :gid"
+            stored = db.execute(query, place).fetchone()
+            ended = None if stored is None else _end_of(stored)
+            return ended is not None and replace(ended, finished_at=end.finished_at) == end
+
+        return await self._database.write(work)
+
+    async def sweep(self, ticket: Ticket) -> None:
+        """Remove what the chat's newest audit replaced, and some of what has expired anywhere."""
+        values = {"epoch": ticket.epoch, "now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute(_SWEEP, values)
+            db.execute(_EXPIRE, values)
+
+        await self._database.write(work)
+
+    async def read(self, account: str, chat_id: str) -> StoredAudit | None:
+        """Return the newest committed audit, None where there is none; see `AuditReader.read`."""
+        values = {"account": account, "chat": chat_id, "now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> StoredAudit | None:
+            record = db.execute(_READ, values).fetchone()
+            return None if record is None else StoredAudit(_record_of(record), _document(db, record))
+
+        return await self._database.read(work)
+
+    async def delete(self, account: str, chat_id: str) -> bool:
+        """End the chat's life with all it owned; False where there was none, or only an expired one."""
+        values = {"account": account, "chat": chat_id, "now": self._clock.now()}
+
+        def work(db: sqlite3.Connection) -> bool:
+            lived = db.execute(_LIVES, values).fetchone() is not None
+            db.execute("DELETE FROM lives WHERE account = :account AND chat = :chat", values)
+            return lived
+
+        return await self._database.write(work)
+
+
+def _replace_parts(db: sqlite3.Connection, ticket: Ticket, parts: Sequence[bytes]) -> None:
+    """Write an attempt's parts in place of an earlier attempt's: a reader's snapshot has the one or the other."""
+    db.execute("DELETE FROM parts WHERE epoch = :epoch AND seq = :seq", _place(ticket))
+    rows = [(ticket.epoch, ticket.seq, index, part) for index, part in enumerate(parts)]
+    db.executemany("INSERT INTO parts (epoch, seq, i, data) VALUES (?, ?, ?, ?)", rows)
+
+
+def _document(db: sqlite3.Connection, record: sqlite3.Row) -> bytes:
+    query = "SELECT data FROM parts WHERE epoch = ? AND seq = ? ORDER BY i"
+    document = b"".join(row["data"] for row in db.execute(query, (record["epoch"], record["seq"])))
+    if hashlib.sha256(document).hexdigest() != record["sha"]:
+        raise StoreUnavailable("the audit is damaged")
+    return document
+
+
+def _place(ticket: Ticket) -> dict[str, object]:
+    return {"epoch": ticket.epoch, "seq": ticket.seq}
+
+
+def _record_values(ticket: Ticket, record: AuditRecord) -> dict[str, object]:
+    return _place(ticket) | {
+        "gid": record.generation_id,
+        "status": record.status.value,
+        "attempt": record.attempt,
+        "parts": record.parts,
+        "sha": record.sha,
+        "deadline": record.deadline,
+        "created_at": record.created_at,
+    }
+
+
+def _end_values(end: AuditEnd) -> dict[str, object]:
+    return {
+        "status": end.status.value,
+        "finished_at": end.finished_at,
+        "usage": None if end.usage is None else json.dumps(dict(end.usage)),
+        "error": end.error_code,
+        "actual_usd": end.actual_usd,
+        "diagnostics": json.dumps(list(end.diagnostics)),
+    }
+
+
+def _end_of(row: sqlite3.Row) -> AuditEnd | None:
+    status = AuditStatus(row["status"])
+    if not status.terminal:
+        return None
+    return AuditEnd(
+        status=status,
+        finished_at=row["finished_at"],
+        usage=None if row["usage"] is None else json.loads(row["usage"]),
+        error_code=row["error"],
+        actual_usd=row["actual_usd"],
+        diagnostics=tuple(json.loads(row["diagnostics"])),
+    )
+
+
+def _record_of(row: sqlite3.Row) -> AuditRecord:
+    return AuditRecord(
+        generation_id=row["gid"],
+        status=AuditStatus(row["status"]),
+        created_at=row["created_at"],
+        deadline=row["deadline"],
+        parts=row["parts"],
+        sha=row["sha"],
+        attempt=row["attempt"],
+        end=_end_of(row),
+    )

@@ -1,0 +1,146 @@
+"""One SQLite connection on one thread of its own, with transactions, the schema and its version.
+
+Why a thread: with several processes on one file a writer may wait for another's lock, for seconds at worst,
+and on the event loop that wait would stop every stream. The hop costs 0.07 ms (measured, p50: a write 0.23
+instead of 0.16 ms, a read 0.07 instead of 0.006 ms).
+
+Why ``synchronous=FULL``: in WAL mode NORMAL (0.016 ms) survives a killed process, FULL a power cut as well,
+which is what "committed" promises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from contextshift.errors import StoreUnavailable
+
+__all__ = ["SCHEMA", "SqliteDatabase"]
+
+SCHEMA = 1
+_BUSY_SECONDS = 5.0
+_TABLES = """
+CREATE TABLE accounts (
+    account TEXT PRIMARY KEY, plan TEXT NOT NULL, models TEXT, created_at REAL NOT NULL, updated_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE keys (
+    hash TEXT PRIMARY KEY, id TEXT NOT NULL, account TEXT NOT NULL, scopes TEXT NOT NULL, expires INTEGER,
+    off INTEGER NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX keys_of_account ON keys (account, created_at);
+CREATE TABLE settings (
+    account TEXT PRIMARY KEY, "values" TEXT NOT NULL, version INTEGER NOT NULL, updated_at REAL NOT NULL,
+    updated_by TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE lives (
+    account TEXT NOT NULL, chat TEXT NOT NULL, epoch TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, cur INTEGER,
+    kind TEXT NOT NULL, expires INTEGER, created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (account, chat)
+) WITHOUT ROWID;
+CREATE INDEX lives_by_expiry ON lives (expires) WHERE expires IS NOT NULL;
+CREATE TABLE records (
+    epoch TEXT NOT NULL REFERENCES lives (epoch) ON DELETE CASCADE, seq INTEGER NOT NULL, gid TEXT NOT NULL,
+    status TEXT NOT NULL, attempt INTEGER NOT NULL, parts INTEGER NOT NULL, sha TEXT NOT NULL,
+    deadline REAL NOT NULL, finished_at REAL, "usage" TEXT, error TEXT, actual_usd REAL, diagnostics TEXT,
+    expires INTEGER, created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (epoch, seq)
+) WITHOUT ROWID;
+CREATE TABLE parts (
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, i INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (epoch, seq, i),
+    FOREIGN KEY (epoch, seq) REFERENCES records (epoch, seq) ON DELETE CASCADE
+);
+"""
+
+_Result = TypeVar("_Result")
+
+
+class SqliteDatabase:
+    """A database file, opened (and made, with its folder, where there is none) on first use.
+
+    Its methods' errors are StoreUnavailable. Close it with `close`; a process that is killed loses nothing
+    that was acknowledged.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite")
+        self._connection: sqlite3.Connection | None = None
+
+    async def read(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run ``work`` on one snapshot: what it reads belongs together, whatever others write meanwhile."""
+        return await self._run("BEGIN", work)
+
+    async def write(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run ``work`` as one transaction, alone among all processes: all of it is kept, or nothing."""
+        return await self._run("BEGIN IMMEDIATE", work)
+
+    def close(self) -> None:
+        """Wait for what is under way and close the file for good; safe to call twice."""
+        with contextlib.suppress(RuntimeError):  # the thread was told to end before: closed already
+            self._thread.submit(self._close)
+        self._thread.shutdown()
+
+    async def _run(self, begin: str, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, begin, work)
+
+    def _transact(self, begin: str, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        try:
+            with _transaction(self._opened(), begin) as connection:
+                return work(connection)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnavailable(f"SQLite: {type(error).__name__}") from error
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = _connect(self._path)
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables in a new file; refuse one that a later version has made."""
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA:
+            raise StoreUnavailable("the database file has a schema this version cannot read")
+        if version == 0:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
+    connection.execute(begin)
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

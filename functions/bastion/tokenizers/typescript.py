@@ -1,0 +1,109 @@
+"""Tool schemas as OpenAI's models read them: a TypeScript namespace.
+
+The rendering is the one that openai-harmony prints (`encoding.rs`, Apache-2.0, 2025); that chat completions of
+older models follow it was measured on public recordings of reported usage. Schemas it does not
+cover are marked (`Rendering.plain`), so that a counter can take a safe bound instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contextshift.pieces import compact_json
+
+__all__ = ["Rendering", "render_tool", "render_tools"]
+
+_RENDERED = frozenset({"type", "description", "enum", "items", "properties", "required", "title"})
+_SILENT = frozenset({"additionalProperties", "$schema", "strict"})
+_DEEPEST = 2
+"""Nesting of objects up to which the rendering was found to match reported usage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """One tool as text."""
+
+    text: str
+    plain: bool
+    """Whether the schema uses only what the rendering covers."""
+    undescribed: bool
+    """Whether it has properties and none of them is described."""
+
+
+def render_tool(function: Mapping[str, Any]) -> Rendering:
+    """Render a function's ``name``, ``description`` and ``parameters``; never raises, odd schemas are not ``plain``."""
+    parameters = _mapping(function.get("parameters"))
+    properties = _mapping(parameters.get("properties"))
+    lines = [*_comment(function.get("description")), f"type {function.get('name', '')} = {_signature(parameters)};\n\n"]
+    described = any(_mapping(schema).get("description") for schema in properties.values())
+    return Rendering("".join(lines), _is_plain(parameters, 0), bool(properties) and not described)
+
+
+def render_tools(renderings: Iterable[Rendering]) -> str:
+    """Return the whole namespace. It is one text to the model: tokens reach across from tool to tool."""
+    return f"namespace functions {{\n\n{''.join(tool.text for tool in renderings)}}} // namespace functions"
+
+
+def _signature(parameters: Mapping[str, Any]) -> str:
+    if not _mapping(parameters.get("properties")):
+        return "() => any"
+    return f"(_: {{\n{''.join(_lines(parameters))}}}) => any"
+
+
+def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    required = schema.get("required")
+    for name, value in _mapping(schema.get("properties")).items():
+        inner = _mapping(value)
+        yield from _comment(inner.get("description"))
+        mark = "" if isinstance(required, list) and name in required else "?"
+        yield f"{name}{mark}: {_type(inner, 0)},\n"
+
+
+def _comment(description: object) -> Iterator[str]:
+    if isinstance(description, str) and description:
+        for line in description.split("\n"):
+            yield f"// {line}\n"
+
+
+def _type(schema: Mapping[str, Any], depth: int) -> str:
+    enum, kind = schema.get("enum"), schema.get("type")
+    if depth > 2 * _DEEPEST:
+        return "any"
+    if isinstance(enum, list) and enum:
+        return " | ".join(compact_json(item) for item in enum)
+    if isinstance(kind, list):
+        return " | ".join(_type({**schema, "type": item}, depth + 1) for item in kind)
+    if kind == "array":
+        return _type(_mapping(schema.get("items")), depth + 1) + "[]"
+    if kind == "object" and schema.get("properties"):
+        return _inline(schema, depth)
+    return {"integer": "number", "string": "string", "number": "number", "boolean": "boolean", "null": "null"}.get(
+        kind if isinstance(kind, str) else "", kind if isinstance(kind, str) else "any"
+    )
+
+
+def _inline(schema: Mapping[str, Any], depth: int) -> str:
+    required = schema.get("required")
+    fields = []
+    for name, value in _mapping(schema.get("properties")).items():
+        mark = "" if isinstance(required, list) and name in required else "?"
+        fields.append(f"{name}{mark}: {_type(_mapping(value), depth + 1)},\n")
+    return "{\n" + "".join(fields) + "}"
+
+
+def _is_plain(schema: Mapping[str, Any], depth: int) -> bool:
+    """Whether every keyword is covered and objects nest no deeper than measured."""
+    if depth > _DEEPEST or not set(schema) <= _RENDERED | _SILENT:
+        return False
+    if not all(isinstance(value, Mapping) for value in _mapping(schema.get("properties")).values()):
+        return False
+    inner = [*_mapping(schema.get("properties")).values()]
+    if "items" in schema:
+        inner.append(_mapping(schema["items"]))
+    return isinstance(schema.get("type", "object"), str) and all(_is_plain(item, depth + 1) for item in inner)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,1 @@
+"""JSON to core values and back, one module a dialect."""

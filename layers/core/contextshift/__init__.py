@@ -1,0 +1,69 @@
+"""What a conversation becomes under a token budget, and why. Standard library only.
+
+>>> from contextshift import shift_context, text_counter
+>>> talk = [
+...     {"role": "system", "content": "Be brief."},
+...     {"role": "user", "content": "A long question about many things."},
+...     {"role": "assistant", "content": "An answer."},
+...     {"role": "user", "content": "And now?"},
+... ]
+>>> result = shift_context(talk, text_counter(lambda text: len(text.split())), budget=6)
+>>> [message["content"] for message in result.kept]
+['Be brief.', 'An answer.', 'And now?']
+>>> [(item.message["content"], str(item.reason)) for item in result.excluded]
+[('A long question about many things.', 'context-shift')]
+"""
+
+from __future__ import annotations
+
+from contextshift.budget import Budget
+from contextshift.errors import (
+    ContextShiftError,
+    CounterFault,
+    InvalidInput,
+    InvalidMessage,
+    TokenBudgetExceeded,
+)
+from contextshift.groups import Groups, group_messages
+from contextshift.messages import Message, Role, Source
+from contextshift.reasons import ALL_REASONS, Passed, Reason
+from contextshift.registry import ContextStrategyRegistry
+from contextshift.shift import Excluded, ShiftResult, Truncated, shift_context
+from contextshift.strategies import BUILTIN, Departure, Proposal, Situation, Strategy
+from contextshift.tokens import CountTokens, TokenCounter, TokenizerProfile, text_counter
+from contextshift.words import WordCounter
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALL_REASONS",
+    "BUILTIN",
+    "Budget",
+    "ContextShiftError",
+    "ContextStrategyRegistry",
+    "CountTokens",
+    "CounterFault",
+    "Departure",
+    "Excluded",
+    "Groups",
+    "InvalidInput",
+    "InvalidMessage",
+    "Message",
+    "Passed",
+    "Proposal",
+    "Reason",
+    "Role",
+    "ShiftResult",
+    "Situation",
+    "Source",
+    "Strategy",
+    "TokenBudgetExceeded",
+    "TokenCounter",
+    "TokenizerProfile",
+    "Truncated",
+    "WordCounter",
+    "__version__",
+    "group_messages",
+    "shift_context",
+    "text_counter",
+]

@@ -1,0 +1,223 @@
+"""Audits and accounts kept in memory, with the meaning of the real stores: for tests, examples and trials.
+
+Both run on one event loop: a method body without ``await`` is the transaction. To see what a caller does
+when a store is down, name verbs in ``failing``; they raise StoreUnavailable until they are taken out::
+
+    audits = MemoryAuditStore(clock)
+    audits.failing.add("commit")
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from contextshift.errors import StoreUnavailable
+from contextshift.ports import (
+    Access,
+    AuditEnd,
+    AuditRecord,
+    Clock,
+    Commit,
+    KeyRecord,
+    SettingsRecord,
+    StoredAudit,
+    Ticket,
+)
+
+__all__ = ["MemoryAccounts", "MemoryAuditStore"]
+
+
+@dataclass(slots=True)
+class _Prepared:
+    record: AuditRecord
+    document: bytes
+    expires: int | None
+
+
+@dataclass(slots=True)
+class _Life:
+    """One life of a chat; a deleted chat's next life is another object with another epoch."""
+
+    epoch: str
+    expires: int | None
+    seq: int = 0
+    current: int | None = None
+    audits: dict[int, _Prepared] = field(default_factory=dict)
+
+
+class _Fallible:
+    """What both stores share: the verbs that are down."""
+
+    def __init__(self) -> None:
+        self.failing: set[str] = set()
+        """Names of methods that raise StoreUnavailable."""
+
+    def _check(self, verb: str) -> None:
+        if verb in self.failing:
+            raise StoreUnavailable(f"the store cannot {verb} now")
+
+
+class MemoryAuditStore(_Fallible):
+    """An `AuditStore` in memory. Implements the life of an audit exactly as the ports describe it."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lives: dict[tuple[str, str], _Life] = {}
+        self._births = 0
+
+    def kept(self, ticket: Ticket) -> list[str]:
+        """Return the generation ids of all that a ticket's life still keeps, committed or not."""
+        life = self._life(ticket)
+        return [] if life is None else [audit.record.generation_id for audit in life.audits.values()]
+
+    async def begin(self, account: str, chat_id: str, generation_id: str, *, now: float, expires: int | None) -> Ticket:
+        """Take the next place in the chat's order, making the chat where there is none."""
+        self._check("begin")
+        life = self._lives.get((account, chat_id)) or self._born(account, chat_id)
+        life.expires = expires
+        life.seq += 1
+        return Ticket(account, chat_id, life.epoch, life.seq, f"{life.seq}-{generation_id}")
+
+    async def prepare(
+        self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
+    ) -> None:
+        """Keep the document under the ticket's own place; nobody can read it before the commit."""
+        self._check("prepare")
+        life = self._life(ticket)
+        if life is None:
+            return
+        present = life.audits.get(ticket.seq)
+        if present is None or not present.record.status.terminal:
+            life.audits[ticket.seq] = _Prepared(record, b"".join(parts), expires)
+
+    async def commit(self, ticket: Ticket) -> Commit:
+        """Make the prepared audit the newest, unless a later one already is, or the chat is gone."""
+        self._check("commit")
+        life = self._life(ticket)
+        if life is None:
+            return Commit.DELETED
+        if life.current is not None and life.current > ticket.seq:
+            life.audits.pop(ticket.seq, None)
+            return Commit.SUPERSEDED
+        life.current = ticket.seq
+        return Commit.COMMITTED
+
+    async def finish(self, ticket: Ticket, end: AuditEnd) -> bool:
+        """End a prepared audit once; a repeat of the same end (whenever it comes) is success."""
+        self._check("finish")
+        life = self._life(ticket)
+        audit = None if life is None else life.audits.get(ticket.seq)
+        if audit is None:
+            return False
+        if audit.record.end is not None:
+            return replace(audit.record.end, finished_at=end.finished_at) == end
+        audit.record = replace(audit.record, status=end.status, end=end)
+        return True
+
+    async def sweep(self, ticket: Ticket) -> None:
+        """Remove what is older than the chat's newest audit."""
+        self._check("sweep")
+        life = self._life(ticket)
+        if life is not None and life.current is not None:
+            for seq in [seq for seq in life.audits if seq < life.current]:
+                del life.audits[seq]
+
+    async def read(self, account: str, chat_id: str) -> StoredAudit | None:
+        """Return the newest committed audit that has not expired, None where there is none."""
+        self._check("read")
+        life = self._lives.get((account, chat_id))
+        if life is None or life.current is None or self._past(life.expires):
+            return None
+        audit = life.audits.get(life.current)
+        if audit is None or self._past(audit.expires):
+            return None
+        if hashlib.sha256(audit.document).hexdigest() != audit.record.sha:
+            raise StoreUnavailable("the audit is damaged")
+        return StoredAudit(audit.record, audit.document)
+
+    async def delete(self, account: str, chat_id: str) -> bool:
+        """End the chat's life and drop all it owned; False where there was none."""
+        self._check("delete")
+        life = self._lives.pop((account, chat_id), None)
+        return life is not None and not self._past(life.expires)
+
+    def _born(self, account: str, chat_id: str) -> _Life:
+        self._births += 1
+        life = self._lives[account, chat_id] = _Life(epoch=f"life{self._births}", expires=None)
+        return life
+
+    def _life(self, ticket: Ticket) -> _Life | None:
+        """Return the life the ticket was taken in, None where it has ended."""
+        life = self._lives.get((ticket.account, ticket.chat_id))
+        return life if life is not None and life.epoch == ticket.epoch else None
+
+    def _past(self, expires: int | None) -> bool:
+        return expires is not None and expires <= self._clock.now()
+
+
+class MemoryAccounts(_Fallible):
+    """An `AccountAdmin` in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._accounts: dict[str, tuple[str, tuple[str, ...] | None]] = {}
+        self._keys: dict[str, KeyRecord] = {}
+        self._settings: dict[str, SettingsRecord] = {}
+
+    async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
+        """Return the access a key gives, None where the key is unknown; the hint decides nothing."""
+        self._check("access")
+        key = self._keys.get(key_hash)
+        known = None if key is None else self._accounts.get(key.account)
+        if key is None or known is None:
+            return None
+        settings = self._settings.get(key.account, SettingsRecord())
+        return Access(key=key, account=key.account, plan=known[0], settings=settings, models=known[1])
+
+    async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
+        """Create it; False where it exists."""
+        self._check("create_account")
+        if account in self._accounts:
+            return False
+        self._accounts[account] = (plan, None if models is None else tuple(models))
+        return True
+
+    async def account(self, account: str) -> tuple[str, tuple[str, ...] | None] | None:
+        """Return (plan, models), None where there is no such account."""
+        self._check("account")
+        return self._accounts.get(account)
+
+    async def update_account(self, account: str, plan: str, models: Sequence[str] | None) -> bool:
+        """Change plan and models; False where there is no such account."""
+        self._check("update_account")
+        if account not in self._accounts:
+            return False
+        self._accounts[account] = (plan, None if models is None else tuple(models))
+        return True
+
+    async def put_key(self, key: KeyRecord) -> None:
+        """Create or replace a key's record."""
+        self._check("put_key")
+        self._keys[key.hash] = key
+
+    async def keys(self, account: str) -> list[KeyRecord]:
+        """Return the account's keys, oldest first."""
+        self._check("keys")
+        own = [key for key in self._keys.values() if key.account == account]
+        return sorted(own, key=lambda key: (key.created_at, key.id))
+
+    async def settings(self, account: str) -> SettingsRecord:
+        """Return the account's settings; version 0 and empty where none were written."""
+        self._check("settings")
+        return self._settings.get(account, SettingsRecord())
+
+    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
+        """Store ``settings`` if the stored version still is ``expected_version``, else False."""
+        self._check("put_settings")
+        if self._settings.get(account, SettingsRecord()).version != expected_version:
+            return False
+        self._settings[account] = settings
+        return True

@@ -1,0 +1,312 @@
+"""The decision flow: does it fit, and if not, what is done about it.
+
+::
+
+    settings ─► estimate ── fits ─────────────────────────────► forward the body unchanged     none
+                  └ too large ─ swapping on? ─ a model holds it ──► swap                        swap
+                                   └ no / none ─ truncation on? ─ fits after ──► cut            shift
+                                                     └ no, or protected alone too large ─► 400  refuse
+
+Pure: what must be counted comes through a counter, what is chosen from through the catalogue.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from contextshift.budget import Budget
+from contextshift.catalogue import (
+    Candidate,
+    Catalogue,
+    Model,
+    Needs,
+    check_allowed,
+    choose_larger,
+    cost_fault,
+    model_budget,
+    needs_of,
+    request_cost,
+    reserve_for,
+)
+from contextshift.errors import (
+    ContextShiftError,
+    InvalidInput,
+    ModelNotAllowed,
+    ReplyLimitTooLarge,
+    TokenBudgetExceeded,
+)
+from contextshift.messages import Message
+from contextshift.reasons import Passed
+from contextshift.registry import ContextStrategyRegistry
+from contextshift.settings import Settings
+from contextshift.shift import (
+    ShiftResult,
+    breakdown,
+    count_messages,
+    grouping_diagnostics,
+    shift_situation,
+    situate,
+)
+from contextshift.strategies import Situation
+from contextshift.tokens import TokenCounter
+
+__all__ = ["Action", "CounterFor", "Decision", "Measure", "Question", "fit", "measure"]
+
+CounterFor = Callable[[Model], TokenCounter]
+"""Return the counter of a model; models of one tokenizer share one counter."""
+
+
+class Action(StrEnum):
+    """What was done about the size of a prompt."""
+
+    NONE = "none"
+    SWAP = "swap"
+    SHIFT = "shift"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request, as the decision needs it: checked messages, the whole request, resolved settings."""
+
+    model: Model
+    messages: Sequence[Message]
+    request: Mapping[str, Any]
+    settings: Settings
+    allowed: Sequence[str] | None = None
+    """Model names the account may use; None means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A request as one model counts it."""
+
+    model: Model
+    counter: TokenCounter
+    tokens: Sequence[int]
+    """By message index, the whole conversation as it came."""
+    fixed: int
+    prompt: int
+    """All of it: messages that are sent, and fixed costs."""
+    reserve: int
+
+    @property
+    def margin(self) -> int:
+        """Tokens held back beside the prompt."""
+        return self.counter.profile.margin_tokens(self.prompt)
+
+    @property
+    def budget(self) -> Budget | None:
+        """The model's budget for this request, None where its window is unknown."""
+        if self.model.context_window is None:
+            return None
+        return model_budget(self.model, self.reserve, self.fixed)
+
+    @property
+    def fits(self) -> bool:
+        """Whether prompt and margin are within the limit; a model of unknown window is not ours to judge."""
+        budget = self.budget
+        return budget is None or self.prompt + self.margin <= budget.limit
+
+    @property
+    def cost(self) -> float | None:
+        """The most the request can cost in USD."""
+        return request_cost(self.model, self.prompt, self.reserve)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done, for which model, and why."""
+
+    action: Action
+    asked: Measure
+    used: Measure
+    """Of the model that is called; for a refusal, of the model asked for."""
+    strategy: str
+    situation: Situation
+    """Groups and protection, as decided for the model asked for."""
+    candidates: Sequence[Candidate] = ()
+    shift: ShiftResult | None = None
+    error: ContextShiftError | None = None
+    diagnostics: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def dropped(self) -> frozenset[int]:
+        """Indices of the messages that do not leave with the request."""
+        return frozenset(item.index for item in self.shift.excluded) if self.shift else frozenset()
+
+    @property
+    def swapped(self) -> bool:
+        """Whether another model than the one asked for is called."""
+        return self.action is Action.SWAP
+
+
+def measure(question: Question, model: Model, counter: TokenCounter, gone: frozenset[int] = frozenset()) -> Measure:
+    """Count a request for one model, less the messages ``gone``."""
+    tokens = count_messages(question.messages, counter)
+    fixed = counter.fixed(question.request)
+    kept = sum(count for index, count in enumerate(tokens) if index not in gone)
+    reserve = reserve_for(model, needs_of(question.request, ()).reply, question.settings.reserve_tokens)
+    return Measure(model, counter, tokens, fixed, kept + fixed, reserve)
+
+
+def fit(
+    question: Question, catalogue: Catalogue, counter_for: CounterFor, registry: ContextStrategyRegistry
+) -> Decision:
+    """Decide. Raises ModelNotAllowed (before counting) and InvalidInput; a refusal is a decision, not an error."""
+    settings = question.settings
+    check_allowed(question.model, settings.compliance, question.allowed)
+    question = _marked(question)
+    asked = measure(question, question.model, counter_for(question.model))
+    situation = _situation(question, asked)
+    manual = _manual_departures(question, situation, registry)
+    if manual is not None:
+        asked = replace(asked, prompt=manual.tokens)
+    if asked.fits:
+        return _forward(question, asked, situation, manual)
+    strategy = settings.context_strategy
+    found = grouping_diagnostics(situation.groups)
+    winner, candidates = _larger(question, asked, catalogue, counter_for, manual)
+    if winner is not None:
+        return Decision(Action.SWAP, asked, winner, strategy, situation, candidates, manual, diagnostics=found)
+    refused: ContextShiftError | None = _reply_at_fault(question, asked)
+    if refused is None and settings.smart_truncation:
+        try:
+            return _cut(question, asked, situation, registry, candidates)
+        except TokenBudgetExceeded as error:
+            refused = error
+    if refused is None:
+        refused = TokenBudgetExceeded(breakdown(situation, range(len(situation.messages))))
+    return Decision(Action.REFUSE, asked, asked, strategy, situation, candidates, error=refused, diagnostics=found)
+
+
+def _marked(question: Question) -> Question:
+    """Check ``pin`` and ``exclude``, and mark the excluded messages as their owners could have."""
+    settings = question.settings
+    for name, indices in (("pin", settings.pin), ("exclude", settings.exclude)):
+        for position, index in enumerate(indices):
+            if index >= len(question.messages):
+                raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
+    if not settings.exclude:
+        return question
+    messages = list(question.messages)
+    for index in settings.exclude:
+        meta = messages[index].get("meta")
+        marked = {**(meta if isinstance(meta, Mapping) else {}), "manualExcluded": True}
+        messages[index] = {**messages[index], "meta": marked}
+    return replace(question, messages=messages)
+
+
+def _situation(question: Question, asked: Measure) -> Situation:
+    unlimited = Budget(window=sys.maxsize, fixed=asked.fixed)
+    return situate(
+        question.messages,
+        asked.tokens,
+        asked.budget or unlimited,
+        asked.counter.profile,
+        headroom=question.settings.headroom,
+        rules=asked.model.message_rules,
+        pinned=question.settings.pin,
+    )
+
+
+def _manual_departures(
+    question: Question, situation: Situation, registry: ContextStrategyRegistry
+) -> ShiftResult | None:
+    """Return what leaves whether or not all would fit, None where nothing is marked."""
+    strategy = registry.get(question.settings.context_strategy)
+    if not strategy.acts_when_fitting:
+        return None
+    result = shift_situation(replace(situation, allowance=situation.total), strategy)
+    return result if result.excluded else None
+
+
+def _forward(question: Question, asked: Measure, situation: Situation, manual: ShiftResult | None) -> Decision:
+    _check_cost(question, asked)
+    return Decision(
+        Action.SHIFT if manual else Action.NONE,
+        asked,
+        asked,
+        question.settings.context_strategy,
+        situation,
+        shift=manual,
+        diagnostics=grouping_diagnostics(situation.groups),
+    )
+
+
+def _check_cost(question: Question, used: Measure) -> None:
+    """Raise ModelNotAllowed where the model asked for would cost more than the ceiling."""
+    if cost_fault(used.model, question.settings.compliance, used.prompt, used.reserve):
+        raise ModelNotAllowed(used.model.name, str(Passed.COST))
+
+
+def _larger(
+    question: Question,
+    asked: Measure,
+    catalogue: Catalogue,
+    counter_for: CounterFor,
+    manual: ShiftResult | None,
+) -> tuple[Measure | None, Sequence[Candidate]]:
+    if not question.settings.context_swapping:
+        return None, ()
+    gone = frozenset(item.index for item in manual.excluded) if manual else frozenset()
+    measured: dict[int, Measure] = {id(asked.counter): asked}
+
+    def measured_by(model: Model) -> Measure:
+        counter = counter_for(model)
+        if id(counter) not in measured:
+            measured[id(counter)] = measure(question, model, counter, gone)
+        reserve = reserve_for(model, needs.reply, question.settings.reserve_tokens)
+        return replace(measured[id(counter)], model=model, reserve=reserve)
+
+    def count_for(model: Model) -> tuple[int, int]:
+        found = measured_by(model)
+        return found.prompt, found.margin
+
+    needs: Needs = needs_of(question.request, question.messages)
+    winner, candidates = choose_larger(
+        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for
+    )
+    return (None if winner is None else measured_by(winner)), candidates
+
+
+def _reply_at_fault(question: Question, asked: Measure) -> ReplyLimitTooLarge | None:
+    """Return the refusal where the reply limit, and not the history, leaves no room."""
+    reply = needs_of(question.request, ()).reply
+    window = asked.model.context_window
+    if reply is None or window is None:
+        return None
+    needed = asked.prompt + asked.margin
+    if needed > window or (asked.model.max_input is not None and needed > asked.model.max_input):
+        return None
+    most = asked.model.max_output
+    if (most is not None and reply > most) or (window - reply) * 4 < window:
+        room = window - needed
+        return ReplyLimitTooLarge(reply, room if most is None else min(room, most))
+    return None
+
+
+def _cut(
+    question: Question,
+    asked: Measure,
+    situation: Situation,
+    registry: ContextStrategyRegistry,
+    candidates: Sequence[Candidate],
+) -> Decision:
+    result = shift_situation(situation, registry.get(question.settings.context_strategy))
+    used = replace(asked, prompt=result.tokens)
+    _check_cost(question, used)
+    return Decision(
+        Action.SHIFT,
+        asked,
+        used,
+        result.strategy,
+        situation,
+        candidates,
+        result,
+        diagnostics=result.diagnostics,
+    )

@@ -1,0 +1,172 @@
+"""The ledger of one generation: its audit, from begin to its one end, and its one log event.
+
+The audit is committed before the provider is called and ended exactly once. A store that fails costs the
+proxy a warning, not the call, unless the account requires its audits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contextshift.audit import AuditStatus, pack
+from contextshift.catalogue import Model, usd
+from contextshift.errors import StoreError, StoreUnavailable
+from contextshift.fit import Decision
+from contextshift.headers import Token, Warning_
+from contextshift.planner import Call, Planned
+from contextshift.ports import AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
+from contextshift.settings import Settings
+
+__all__ = ["Ledger", "actual_cost"]
+
+
+class Ledger:
+    """Keeps the audit of one call of the proxy; a call that names no chat has none, but still its event."""
+
+    def __init__(
+        self,
+        audits: AuditWriter,
+        clock: Clock,
+        log: EventLog,
+        call: Call,
+        settings: Settings,
+        generation_id: str,
+        deadline: float,
+        expires: int,
+    ) -> None:
+        self._audits = audits
+        self._clock = clock
+        self._log = log
+        self._call = call
+        self._settings = settings
+        self._deadline = deadline
+        self._expires = expires
+        self._started = clock.now()
+        self._ticket: Ticket | None = None
+        self._open = False
+        self._ended = False
+        self._sweep: asyncio.Task[None] | None = None
+        self.generation_id = generation_id
+        self.warnings: list[Warning_] = []
+
+    async def begin(self) -> None:
+        """Take the next place in the chat's order. Raises StoreUnavailable only where audits are required."""
+        chat_id = self._settings.chat_id
+        if chat_id is None:
+            return
+        account = self._call.access.account
+        try:
+            self._ticket = await self._audits.begin(
+                account, chat_id, self.generation_id, now=self._started, expires=self._expires
+            )
+            self.generation_id = self._ticket.generation_id
+        except StoreUnavailable:
+            self._unavailable()
+
+    async def record(self, planned: Planned, error_code: str | None = None) -> None:
+        """Write the audit and make it the chat's newest; with ``error_code`` as one that failed at once."""
+        ticket = self._ticket
+        if ticket is None:
+            return
+        parts, sha = pack({"chat_id": ticket.chat_id, **planned.document()})
+        status = AuditStatus.PREPARED if error_code is None else AuditStatus.FAILED
+        end = None if error_code is None else AuditEnd(status, self._clock.now(), error_code=error_code)
+        record = AuditRecord(self.generation_id, status, self._started, self._deadline, len(parts), sha, end=end)
+        try:
+            await self._audits.prepare(ticket, record, parts, expires=self._expires)
+            commit = await self._audits.commit(ticket)
+        except StoreUnavailable:
+            self._unavailable()
+            return
+        if commit is Commit.COMMITTED:
+            self._open = not status.terminal
+            self._sweep = asyncio.create_task(_quietly(self._audits, ticket))
+
+    async def end(
+        self,
+        planned: Planned | None,
+        status: AuditStatus,
+        http_status: int,
+        *,
+        code: str | None = None,
+        usage: Mapping[str, Any] | None = None,
+        found: Sequence[Warning_] = (),
+    ) -> None:
+        """End the audit and leave the call's event; a second end does nothing, a failed one changes no answer."""
+        if self._ended:
+            return
+        self._ended = True
+        decision = planned.decision if planned else None
+        cost = actual_cost(decision.used.model, usage) if decision and usage else None
+        self._log.emit(self._event(decision, code, usage, http_status, cost))
+        if self._sweep is not None:
+            await self._sweep
+        if not self._open or self._ticket is None:
+            return
+        diagnostics = tuple({"code": str(token), **parameters} for token, parameters in found)
+        end = AuditEnd(status, self._clock.now(), usage, code, cost, diagnostics)
+        try:
+            await self._audits.finish(self._ticket, end)
+        except StoreError as error:
+            self._log.emit({"event": "audit-end-failed", "generation_id": self.generation_id, "code": error.code})
+
+    def _unavailable(self) -> None:
+        if self._settings.audit == "required":
+            raise StoreUnavailable("the audit that the account requires cannot be written")
+        self.warnings.append((Token("audit-unavailable"), {}))
+
+    def _event(
+        self,
+        decision: Decision | None,
+        code: str | None,
+        usage: Mapping[str, Any] | None,
+        http_status: int,
+        cost: float | None,
+    ) -> dict[str, Any]:
+        access = self._call.access
+        reported = usage if usage and not usage.get("estimated") else {}
+        event: dict[str, Any] = {
+            "event": "call",
+            "generation_id": self.generation_id,
+            "account": access.account,
+            "key_id": access.key.id,
+            "code": code,
+            "status": http_status,
+            "seconds": round(self._clock.now() - self._started, 4),
+            "reported_tokens": reported.get("prompt_tokens"),
+            "cached_tokens": reported.get("cached_tokens"),
+            "cost_usd": cost,
+        }
+        if decision is not None:
+            used = decision.used
+            event |= {
+                "requested": decision.asked.model.name,
+                "used": used.model.name if decision.error is None else None,
+                "action": str(decision.action),
+                "regions": sorted(used.model.regions or ()),
+                "counted_tokens": used.prompt,
+                "excluded": len(decision.dropped),
+            }
+        return event
+
+
+def actual_cost(model: Model, usage: Mapping[str, Any]) -> float | None:
+    """Return what reported usage costs in USD at list prices, None where usage or a price is unknown."""
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if usage.get("estimated") or not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    if model.input_price is None or model.output_price is None:
+        return None
+    cached = usage.get("cached_tokens") or 0
+    cached_price = model.input_price if model.cached_input_price is None else model.cached_input_price
+    fresh = (prompt - cached) * model.input_price + cached * cached_price
+    return usd(fresh + completion * model.output_price)
+
+
+async def _quietly(audits: AuditWriter, ticket: Ticket) -> None:
+    """Sweep; what a failed sweep leaves behind expires by itself."""
+    with contextlib.suppress(StoreError):
+        await audits.sweep(ticket)

@@ -1,0 +1,168 @@
+"""What a decision looks like from outside: the audit's document, and the response headers.
+
+Preview and audit are the same document, made here from the same decision; nothing is counted or decided
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contextshift import headers
+from contextshift.audit import Entry
+from contextshift.catalogue import request_cost
+from contextshift.fit import Action, Decision, Measure
+from contextshift.headers import Bare, Token, Warning_, sf_dictionary, sf_list
+from contextshift.messages import HISTORY_SOURCES, Message, Source, source_of
+from contextshift.reasons import Reason
+from contextshift.settings import Settings
+from contextshift.strategies import Situation
+
+__all__ = ["audit_document", "context_headers", "decision_warnings"]
+
+
+def audit_document(decision: Decision, messages: Sequence[Message], settings: Settings) -> dict[str, Any]:
+    """Return everything an audit says but how the generation ended; texts as ``audit_content`` allows."""
+    asked, used = decision.asked, decision.used
+    refused = decision.action is Action.REFUSE
+    entries = _entries(decision, messages)
+    return {
+        "model": {
+            "requested": asked.model.name,
+            "used": None if refused else used.model.name,
+            "provider": None if refused else used.model.provider,
+        },
+        "action": str(decision.action),
+        "strategy": decision.strategy,
+        "tokenizer": tokenizer(used),
+        "budget": budget(used),
+        "entries": [entry.document(settings.audit_content) for entry in entries],
+        "messages": [{"entry": entry.id} for entry in entries if entry.included],
+        "settings": settings.shown(),
+        "candidates": [
+            {
+                "model": candidate.model.name,
+                "provider": candidate.model.provider,
+                "accepted": candidate.accepted,
+                "reason": candidate.reason,
+            }
+            for candidate in decision.candidates
+        ],
+        "diagnostics": [dict(item) for item in decision.diagnostics],
+        "cost": {"estimated_usd": None if refused else request_cost(used.model, used.prompt, used.reserve)},
+    }
+
+
+def tokenizer(measured: Measure) -> dict[str, Any]:
+    """Return whose numbers these are."""
+    profile = measured.counter.profile
+    return {"profile": profile.name, "approximate": profile.approximate, "margin": measured.margin}
+
+
+def budget(measured: Measure) -> dict[str, Any]:
+    """Return the room there was, in tokens; ``limit`` is null where the window is unknown."""
+    room = measured.budget
+    return {
+        "window": measured.model.context_window,
+        "max_input": measured.model.max_input,
+        "reserve": measured.reserve,
+        "limit": None if room is None else room.limit,
+        "prompt_tokens": measured.prompt,
+        "fixed_tokens": measured.fixed,
+    }
+
+
+def decision_warnings(decision: Decision) -> list[Warning_]:
+    """Return what a client must be told about a decision."""
+    warnings: list[Warning_] = []
+    asked, used = decision.asked, decision.used
+    if decision.swapped:
+        room = asked.budget
+        limit = room.limit if room else 0
+        needed = asked.prompt + asked.margin
+        parameters: dict[str, Bare] = {
+            "from": asked.model.name,
+            "to": used.model.name,
+            "needed": needed,
+            "limit": limit,
+        }
+        warnings.append((Token("swapped"), parameters))
+    if used.model.context_window is None:
+        warnings.append((Token("unknown-window"), {"model": used.model.name}))
+    if used.counter.profile.approximate:
+        warnings.append((Token("estimated"), {"profile": used.counter.profile.name}))
+    return warnings
+
+
+def context_headers(
+    decision: Decision, settings: Settings, warnings: Sequence[Warning_], generation_id: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the ``X-Bastion-*`` headers of an answer whose prompt was measured."""
+    shown: list[tuple[str, str]] = []
+    if warnings:
+        shown.append((headers.WARNING, sf_list(warnings)))
+    if decision.dropped:
+        shown.append((headers.TRUNCATED, "true"))
+    shown.append((headers.TOKENS, _tokens_header(decision)))
+    shown.append((headers.SETTINGS, _settings_header(settings)))
+    if generation_id is not None:
+        shown.append((headers.GENERATION_ID, generation_id))
+    return shown
+
+
+def _tokens_header(decision: Decision) -> str:
+    used = decision.used
+    room = used.budget
+    members: dict[str, Any] = {"prompt": used.prompt}
+    if room is not None:
+        members["budget"] = room.limit
+    members |= {
+        "reserve": used.reserve,
+        "margin": used.margin,
+        "excluded": len(decision.dropped),
+        "approximate": used.counter.profile.approximate,
+    }
+    return sf_dictionary(members)
+
+
+def _settings_header(settings: Settings) -> str:
+    return sf_dictionary(
+        {
+            name: (setting["value"], {"level": Token(setting["level"])})
+            for name, setting in settings.shown().items()
+            if setting["value"] is not None
+        }
+    )
+
+
+def _entries(decision: Decision, messages: Sequence[Message]) -> list[Entry]:
+    situation = decision.situation
+    left = {item.index: item.reason for item in decision.shift.excluded} if decision.shift else {}
+    tokens = decision.used.tokens
+    return [
+        Entry(
+            id=f"m{index}",
+            source=_source(message, index, situation),
+            role=str(message.get("role")),
+            order=index,
+            tokens=tokens[index],
+            included=index not in left and decision.action is not Action.REFUSE,
+            reason=str(left.get(index) or situation.protected.get(index) or _staying(decision)),
+            group=f"g{situation.groups.of[index]}",
+            content=message.get("content"),
+            fields={key: value for key, value in message.items() if key not in ("role", "content")},
+        )
+        for index, message in enumerate(messages)
+    ]
+
+
+def _staying(decision: Decision) -> Reason:
+    return Reason.REFUSED if decision.action is Action.REFUSE else Reason.FITS
+
+
+def _source(message: Mapping[str, Any], index: int, situation: Situation) -> str:
+    source = source_of(message)
+    if source in HISTORY_SOURCES and situation.protected.get(index) is Reason.SYSTEM:
+        return str(Source.SYSTEM)
+    return source or str(Source.HISTORY)

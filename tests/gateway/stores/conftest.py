@@ -1,0 +1,119 @@
+"""The stores under test, each with a way to look at what it keeps."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore
+from bastion.stores.dynamodb.items import life_partition
+from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
+from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
+from contextshift.ports import AccountAdmin, Ticket
+from gateway import emulators
+from gateway.stores.life import Kept, MovableClock, SystemRandom
+
+ALL_STORES = ("memory", "sqlite", "ministack", "dynalite")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A DynamoDB-compatible server with our two tables in it."""
+
+    endpoint: str
+    client: Any
+    control: str
+    chats: str
+
+    def audits(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoAuditStore:
+        return DynamoAuditStore(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
+
+    def accounts(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoAccounts:
+        return DynamoAccounts(client or self.client, self.control, clock=clock, random=SystemRandom(), **options)
+
+    def sort_keys(self, ticket: Ticket) -> list[str]:
+        """Return the sort keys in the partition of a ticket's life."""
+        partition = life_partition(ticket.account, ticket.chat_id, ticket.epoch)
+        condition = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": partition}}}
+        items = self.client.query(TableName=self.chats, ConsistentRead=True, **condition)["Items"]
+        return [item["sk"]["S"] for item in items]
+
+    async def places(self, ticket: Ticket) -> set[int]:
+        return {int(key.split("#")[1]) for key in self.sort_keys(ticket)}
+
+
+def _server(endpoint: str) -> Server:
+    client = emulators.client_for(endpoint)
+    names = emulators.create_tables(client, prefix=f"t{secrets.token_hex(4)}-")
+    return Server(endpoint, client, names["ControlTable"], names["ChatsTable"])
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture(scope="session")
+def ministack_tables(ministack: str) -> Server:
+    return _server(ministack)
+
+
+@pytest.fixture(scope="session")
+def dynalite_tables(dynalite: str) -> Server:
+    return _server(dynalite)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(tmp_path / "new folder" / "bastion.db")
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=ALL_STORES)
+def kept(request: pytest.FixtureRequest, clock: MovableClock) -> Kept:
+    """Every audit store in turn."""
+    return _kept(request, clock)
+
+
+@pytest.fixture(params=ALL_STORES)
+def accounts(request: pytest.FixtureRequest, clock: MovableClock) -> AccountAdmin:
+    """Every account store in turn."""
+    if request.param == "memory":
+        return MemoryAccounts()
+    if request.param == "sqlite":
+        return SqliteAccounts(request.getfixturevalue("database"), clock=clock)
+    server: Server = request.getfixturevalue(f"{request.param}_tables")
+    return server.accounts(clock)
+
+
+def _kept(request: pytest.FixtureRequest, clock: MovableClock) -> Kept:
+    if request.param == "memory":
+        return _memory(clock)
+    if request.param == "sqlite":
+        return _sqlite(request.getfixturevalue("database"), clock)
+    server: Server = request.getfixturevalue(f"{request.param}_tables")
+    return Kept(server.audits(clock), server.places)
+
+
+def _memory(clock: MovableClock) -> Kept:
+    store = MemoryAuditStore(clock)
+
+    async def places(ticket: Ticket) -> set[int]:
+        return {int(gid.split("-")[0]) for gid in store.kept(ticket)}
+
+    return Kept(store, places)
+
+
+def _sqlite(database: SqliteDatabase, clock: MovableClock) -> Kept:
+    async def places(ticket: Ticket) -> set[int]:
+        query = "SELECT seq FROM records WHERE epoch = ? UNION SELECT seq FROM parts WHERE epoch = ?"
+        rows = await database.read(lambda db: db.execute(query, (ticket.epoch, ticket.epoch)).fetchall())
+        return {row[0] for row in rows}
+
+    return Kept(SqliteAuditStore(database, clock=clock, random=SystemRandom()), places)

@@ -1,0 +1,109 @@
+"""A DynamoDB client that fails where it is told to: before a write, after it, or in part.
+
+A request is passed on or not; nothing of ours is replaced. Batches go one item at a time, so that "before
+each write" means each item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import ReadTimeoutError
+
+WRITES = frozenset({"put_item", "update_item", "batch_write_item"})
+
+
+class Killed(Exception):
+    """The process ended here, as far as the store is concerned."""
+
+
+class FaultyClient:
+    """Counts writes, one for each item, and calls ``before`` and ``after`` with the count.
+
+    ``before`` raises to keep a write from the server; ``after`` raises to lose its answer.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        before: Callable[[int], None] | None = None,
+        after: Callable[[int], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._before = before or _nothing
+        self._after = after or _nothing
+        self.writes = 0
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.get_item(**request)
+        return answer
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.query(**request)
+        return answer
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.batch_get_item(**request)
+        return answer
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        return self._write("put_item", request)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        return self._write("update_item", request)
+
+    def batch_write_item(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        for table, requests in request["RequestItems"].items():
+            for single in requests:
+                answer = self._write("batch_write_item", {"RequestItems": {table: [single]}})
+        return answer
+
+    def _write(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        self.writes += 1
+        count = self.writes
+        self._before(count)
+        answer: dict[str, Any] = getattr(self._client, operation)(**request)
+        self._after(count)
+        return answer
+
+
+class Throttled(FaultyClient):
+    """Does one item of each batch and hands the others back, as DynamoDB does when it is busy."""
+
+    def batch_write_item(self, **request: Any) -> dict[str, Any]:
+        ((table, requests),) = request["RequestItems"].items()
+        answer = self._write("batch_write_item", {"RequestItems": {table: requests[:1]}})
+        return answer | {"UnprocessedItems": {table: requests[1:]} if requests[1:] else {}}
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        ((table, wanted),) = request["RequestItems"].items()
+        first, rest = wanted["Keys"][:1], wanted["Keys"][1:]
+        answer: dict[str, Any] = self._client.batch_get_item(RequestItems={table: wanted | {"Keys": first}})
+        return answer | {"UnprocessedKeys": {table: wanted | {"Keys": rest}} if rest else {}}
+
+
+def killed_at(write: int) -> Callable[[int], None]:
+    """Return a fault that ends the writer at a write."""
+
+    def fault(count: int) -> None:
+        if count >= write:
+            raise Killed
+
+    return fault
+
+
+def timeout_at(write: int) -> Callable[[int], None]:
+    """Return a fault that times one write out."""
+
+    def fault(count: int) -> None:
+        if count == write:
+            raise ReadTimeoutError(endpoint_url="http://store.example")
+
+    return fault
+
+
+def _nothing(count: int) -> None:
+    pass

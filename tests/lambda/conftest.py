@@ -1,0 +1,38 @@
+"""What the Lambda tests share: events, the artefact, and the ways to run it without AWS and without Docker."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))  # helper modules beside this file; the folder itself is named like a keyword
+
+from runtime_api import RuntimeApi  # noqa: E402
+
+PYTHON313 = subprocess.run([ROOT / "infra/python313"], capture_output=True, text=True, check=False).stdout.strip()
+NEED_PYTHON313 = ["test_artefact.py", "test_rie.py", "test_stream_function.py", "test_deploy.py"]
+
+collect_ignore = [] if PYTHON313 else NEED_PYTHON313
+
+
+def pytest_report_header() -> str | None:
+    if PYTHON313:
+        return f"Lambda artefact: runs on {PYTHON313}"
+    return f"Lambda artefact: NO Python 3.13 on this machine, not collected: {', '.join(NEED_PYTHON313)}"
+
+
+def load_event(name: str) -> Any:
+    return json.loads((ROOT / "events" / f"{name}.json").read_text())
+
+
+@pytest.fixture
+def runtime_api() -> Iterator[RuntimeApi]:
+    api = RuntimeApi()
+    yield api
+    api.close()

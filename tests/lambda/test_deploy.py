@@ -1,0 +1,137 @@
+"""`sam deploy` of the built artefact into an AWS of our own, driven over HTTP afterwards.
+
+ministack runs the functions on a real Python with their layers. It does not know response streaming, so calls go
+to a stack with Streaming=false, which is an update of one that was made with it. What it does not apply (TTL, IAM,
+the streaming integration) is asserted on the translated template.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import artefact
+import boto3
+import pytest
+from ministack import ministack
+
+STACK = "bastion"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The emulator, and the commands that a person would type."""
+
+    url: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/tmp"),
+            "SAM_CLI_TELEMETRY": "0",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL": self.url,
+        }
+
+    def deploy(self, *parameters: str) -> str:
+        done = subprocess.run(
+            [
+                artefact.ROOT / ".venv-sam/bin/sam",
+                "deploy",
+                "--stack-name",
+                STACK,
+                "--no-confirm-changeset",
+                *(["--parameter-overrides", *parameters] if parameters else []),
+            ],
+            cwd=artefact.ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def stack(self) -> dict[str, Any]:
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        return dict(stack)
+
+    def outputs(self) -> dict[str, str]:
+        return {output["OutputKey"]: output["OutputValue"] for output in self.stack()["Outputs"]}
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """A request to the deployed API, at the address that the emulator gives it."""
+        url = f"{self.url}/_aws/execute-api/{self.outputs()['ApiId']}/prod{path}"
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+        try:
+            with urlopen(request, timeout=60) as response:
+                return response.status, json.load(response)
+        except HTTPError as refused:
+            with refused:
+                return refused.code, json.load(refused)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with ministack(tmp_path_factory.mktemp("ministack") / "log", artefact.PYTHON) as url:
+        running = Cloud(url)
+        running.deploy()
+        yield running
+
+
+def functions(cloud: Cloud) -> dict[str, dict[str, Any]]:
+    """The deployed functions by their logical names."""
+    found = cloud.client("lambda").list_functions()["Functions"]
+    return {f["FunctionName"].split("-")[1]: f for f in found if f["FunctionName"].startswith(f"{STACK}-")}
+
+
+def test_the_stack_is_made_whole(cloud: Cloud) -> None:
+    assert cloud.stack()["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+    assert cloud.outputs().keys() == {"BaseUrl", "ApiId", "ControlTable", "ChatsTable"}
+    assert functions(cloud)["ApiFunction"]["Runtime"] == "python3.13"
+    assert len(functions(cloud)["ApiFunction"]["Layers"]) == 3
+
+
+def test_its_tables_have_the_keys_that_the_code_writes(cloud: Cloud) -> None:
+    for output in ("ControlTable", "ChatsTable"):
+        table = cloud.client("dynamodb").describe_table(TableName=cloud.outputs()[output])["Table"]
+        keys = [(key["AttributeName"], key["KeyType"]) for key in table["KeySchema"]]
+        assert keys == [("pk", "HASH"), ("sk", "RANGE")]
+
+
+def test_the_functions_are_given_the_tables_names(cloud: Cloud) -> None:
+    variables = functions(cloud)["ApiFunction"]["Environment"]["Variables"]
+    assert variables["BASTION_CONTROL_TABLE"] == cloud.outputs()["ControlTable"]
+    assert variables["BASTION_CHATS_TABLE"] == cloud.outputs()["ChatsTable"]
+
+
+def test_health_answers_at_the_deployed_address(cloud: Cloud) -> None:
+    status, body = cloud.call("GET", "/health")
+    assert (status, body["status"]) == (200, "ok")
+
+
+def test_an_update_without_streaming_removes_the_stream_function_and_serves_its_routes(cloud: Cloud) -> None:
+    cloud.deploy("Streaming=false")
+    assert functions(cloud).keys() == {"ApiFunction"}
+    for path in ("/v1/chat/completions", "/chat/completions"):
+        status, body = cloud.call("POST", path, {"model": "gpt-4o", "messages": []})
+        assert (status, body["error"]["code"]) == (401, "invalid_api_key")
