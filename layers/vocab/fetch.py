@@ -98,7 +98,7 @@ def compress(content: bytes) -> bytes:
 def write(path: Path, content: bytes) -> None:
     """Replace the file in one step: two of us at once, or an interrupt, leave a whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".gz")
     with os.fdopen(handle, "wb") as file:
         file.write(content)
     os.chmod(name, 0o644)

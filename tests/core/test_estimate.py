@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextshift.estimate import IMAGE_CAP, ChatOverhead, EstimateCounter, estimate_text
@@ -70,17 +70,20 @@ def test_it_is_not_idly_far_over_the_largest_count(text: str, most: int) -> None
     assert estimate_text(text) <= 2.3 * most + 4
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_it_is_bounded_by_the_bytes(text: str) -> None:
     assert 0 <= estimate_text(text) <= size(text) + 2
     assert bool(text) == bool(estimate_text(text))
 
 
+@settings(deadline=None)
 @given(TEXT, TEXT)
 def test_more_text_never_counts_less(start: str, rest: str) -> None:
     assert estimate_text(start) <= estimate_text(start + rest)
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(-1, 100))
 def test_a_cut_is_a_prefix_of_at_most_the_limit(text: str, limit: int) -> None:
     short = count.cut(text, limit)
@@ -90,12 +93,14 @@ def test_a_cut_is_a_prefix_of_at_most_the_limit(text: str, limit: int) -> None:
         assert short == text
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="ascii", exclude_characters="\r\n"), min_size=1, max_size=80), st.integers(1, 40))
 def test_a_cut_of_plain_text_is_the_longest_there_is(text: str, limit: int) -> None:
     short = count.cut(text, limit)
     assert short == text or count.text(text[: len(short) + 1]) > limit
 
 
+@settings(deadline=None)
 @given(st.lists(TEXT, max_size=4))
 def test_parts_of_a_message_add_up(texts: list[str]) -> None:
     message = {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
@@ -106,10 +111,10 @@ def test_parts_of_a_message_add_up(texts: list[str]) -> None:
     "text", ["a" * 1_000_000, "^" * 1_000_000, " " * 1_000_000, "कक" * 170_000, "\ud800" * 330_000]
 )
 def test_a_megabyte_is_estimated_and_cut_well_under_a_second(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()  # of this thread alone: other work on the machine does not count
     count.cut(text, 100_000)
     count.text(text)
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
 
 
 def test_base64_images_audio_and_files_are_not_text() -> None:

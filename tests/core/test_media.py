@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextshift.estimate import IMAGE_CAP, estimate_image
@@ -45,6 +45,7 @@ def test_what_is_no_image_has_no_size(data: bytes) -> None:
     assert image_size(image(data)) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=64), st.sampled_from([b"", PNG[:12], JPEG[:4], GIF[:6], WEBP_X[:16], WEBP[:16]]))
 def test_no_bytes_make_it_raise(data: bytes, start: bytes) -> None:
     size = image_size(image(start + data))

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextshift.estimate import EstimateCounter
@@ -25,6 +25,7 @@ FIELDS = st.sampled_from(
 ODD = st.dictionaries(FIELDS, JSON | st.lists(st.dictionaries(FIELDS, JSON, max_size=4), max_size=3), max_size=6)
 
 
+@settings(deadline=None)
 @given(ODD)
 def test_no_message_makes_a_counter_raise_or_go_below_zero(message: dict[str, Any]) -> None:
     for counter in (WordCounter(), EstimateCounter()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextshift.tokens import TokenCounter
@@ -85,6 +85,7 @@ def test_parts_of_unknown_types_count_by_their_compact_json() -> None:
     assert count({"role": "user", "content": [{"type": "novel", "body": "three words here"}]}) == 3
 
 
+@settings(deadline=None)
 @given(TEXT, st.integers(-1, 20))
 def test_a_cut_is_a_prefix_of_at_most_the_limit_that_ends_with_a_word(text: str, limit: int) -> None:
     short = count.cut(text, limit)
@@ -95,6 +96,7 @@ def test_a_cut_is_a_prefix_of_at_most_the_limit_that_ends_with_a_word(text: str,
         assert text[len(short)].isspace()
 
 
+@settings(deadline=None)
 @given(TEXT, TEXT)
 def test_words_add_up_over_a_space(left: str, right: str) -> None:
     assert count.text(f"{left} {right}") == count.text(left) + count.text(right)

@@ -10,11 +10,6 @@ from gateway import emulators
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="session")
 def ministack() -> Iterator[str]:
     """The endpoint of a ministack, shared by all tests: use names of your own in it."""
     with emulators.ministack() as endpoint:

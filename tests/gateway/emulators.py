@@ -131,7 +131,7 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
 
 def _existing(program: Path) -> Path:
     if not program.exists():
-        raise RuntimeError(f"{program.relative_to(ROOT)} is missing: run `make emulators`")
+        raise RuntimeError(f"{program.relative_to(ROOT)} is missing: run `make emulators node`")
     return program
 
 

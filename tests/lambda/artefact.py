@@ -31,6 +31,8 @@ def environment(function: str, **more: str) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_EC2_METADATA_DISABLED": "true",
         "BASTION_VOCAB": str(BUILD / "VocabLayer/vocab"),
+        "BASTION_CONTROL_TABLE": "control",
+        "BASTION_CHATS_TABLE": "chats",
         **more,
     }
 

@@ -1,11 +1,9 @@
 """What the Lambda tests share: events, the artefact, and the ways to run it without AWS and without Docker."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +12,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))  # helper modules beside this file; the folder itself is named like a keyword
 
 from runtime_api import RuntimeApi  # noqa: E402
+from world import World, running_world  # noqa: E402
 
 PYTHON313 = subprocess.run([ROOT / "infra/python313"], capture_output=True, text=True, check=False).stdout.strip()
 NEED_PYTHON313 = ["test_artefact.py", "test_rie.py", "test_stream_function.py", "test_deploy.py"]
@@ -27,8 +26,19 @@ def pytest_report_header() -> str | None:
     return f"Lambda artefact: NO Python 3.13 on this machine, not collected: {', '.join(NEED_PYTHON313)}"
 
 
-def load_event(name: str) -> Any:
-    return json.loads((ROOT / "events" / f"{name}.json").read_text())
+@pytest.fixture(scope="session")
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with running_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
+
+
+@pytest.fixture
+def world(shared_world: World) -> Iterator[World]:
+    """The tables, the account and the provider, which has seen nothing yet and holds nothing back."""
+    shared_world.provider.bodies.clear()
+    shared_world.provider.gate.set()
+    yield shared_world
+    shared_world.provider.gate.set()
 
 
 @pytest.fixture

@@ -76,11 +76,11 @@ def emulator(
             process.wait(5)
 
 
-def api_function(log: Path, **more: str) -> Any:
+def api_function(log: Path, *, timeout: int = 29, **more: str) -> Any:
     """ApiFunction as the managed runtime would run it."""
     handler = "bastion.buffered.handler"
     command: list[str | Path] = [artefact.PYTHON, "-m", "awslambdaric", handler]
-    return emulator("ApiFunction", command, log, _HANDLER=handler, **more)
+    return emulator("ApiFunction", command, log, timeout=timeout, _HANDLER=handler, **more)
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:

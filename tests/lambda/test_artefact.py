@@ -96,8 +96,7 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 from bastion.bootstrap import lambda_app
 print(callable(lambda_app()))
 """
-    tables = {"BASTION_CONTROL_TABLE": "control", "BASTION_CHATS_TABLE": "chats"}
-    assert artefact.run_python(function, code, **tables) == "True\n"
+    assert artefact.run_python(function, code) == "True\n"
 
 
 @pytest.mark.parametrize("service", ["dynamodb", "secretsmanager", "ssm", "sts"])

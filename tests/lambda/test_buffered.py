@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import load_event
+from sample_events import load_event
 
 from bastion.lambda_events import App, Receive, Scope, Send
 

@@ -4,8 +4,8 @@ import copy
 from typing import Any
 
 import pytest
-from conftest import load_event
 from mangum.handlers import APIGateway, HTTPGateway
+from sample_events import load_event
 
 from bastion.lambda_events import UnknownEvent, is_ping, normalised, without_stage
 

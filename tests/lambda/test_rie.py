@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import load_event
+from provider import ANSWER
 from rie import Emulator, api_function
+from sample_events import load_event
+from world import World
 
 HEALTH = ["rest-health", "rest-health-staged", "http-health", "http-health-staged"]
 CHAT = [f"{kind}-chat-completions{variant}" for kind in ("rest", "http") for variant in ("", "-base64", "-staged")]
@@ -17,6 +19,13 @@ CHAT = [f"{kind}-chat-completions{variant}" for kind in ("rest", "http") for var
 def function(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """Without tables: what needs no account answers all the same."""
     with api_function(tmp_path_factory.mktemp("rie") / "log") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def deployed(shared_world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """With tables, an account and a provider."""
+    with api_function(tmp_path_factory.mktemp("rie") / "log", **shared_world.environment) as running:
         yield running
 
 
@@ -79,3 +88,30 @@ def test_a_call_without_a_valid_key_is_refused_in_openais_shape(name: str, funct
     answer = function.invoke(event)
     assert answer["statusCode"] == 401
     assert json.loads(answer["body"])["error"].keys() >= {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_a_call_reaches_the_provider_and_its_answer_the_client(name: str, deployed: Emulator, world: World) -> None:
+    answer = deployed.invoke(world.signed(load_event(name)))
+    assert answer["statusCode"] == 200, answer
+    assert json.loads(answer["body"]) == ANSWER
+    assert answer["headers"]["x-bastion-context-tokens"].isascii()
+    assert [body.decode() for body in world.provider.bodies] == [load_event("rest-chat-completions")["body"]]
+
+
+def test_a_named_chat_can_be_audited_afterwards(deployed: Emulator, world: World) -> None:
+    routing = json.dumps({"chat_id": "from-rie"})
+    called = deployed.invoke(world.signed(load_event("rest-chat-completions"), **{"x-bastion-routing": routing}))
+    assert called["statusCode"] == 200, called
+    event = world.signed(load_event("http-health"))
+    event["rawPath"] = event["requestContext"]["http"]["path"] = "/api/v2/chats/from-rie/context-audit"
+    audit = json.loads(deployed.invoke(event)["body"])
+    assert (audit["status"], audit["model"]["used"]) == ("completed", "gpt-4o")
+
+
+def test_a_provider_that_is_too_slow_is_a_504_of_ours_before_lambda_ends(world: World, tmp_path: Path) -> None:
+    world.provider.gate.clear()
+    with api_function(tmp_path / "log", timeout=4, **world.environment) as function:
+        answer = function.invoke(world.signed(load_event("rest-chat-completions")))
+    assert answer.get("statusCode") == 504, answer
+    assert json.loads(answer["body"])["error"]["code"] == "upstream_timeout"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import load_event
 from runtime_api import RuntimeApi
+from sample_events import load_event
 
 from bastion import streaming
 from bastion.lambda_events import App, Receive, Scope, Send

@@ -60,7 +60,7 @@ GPT5 = ChatCosts(priming=2, call=10, tools=90, tools_after_system=90, first_desc
 
 @dataclass(frozen=True, slots=True)
 class TileRule:
-    """Images by tiles of 512 pixels, once the long side fits 2,048 and the short one 768 (OpenAI vision guide, 2026)."""
+    """Images by tiles of 512 pixels, after fitting into 2,048 and the short side into 768 (vision guide, 2026)."""
 
     base: int
     tile: int
@@ -76,16 +76,19 @@ class TileRule:
 class PatchRule:
     """Images by patches of 32 pixels, at most ``cap``, times a model's factor (same guide).
 
-    Reported usage is one more than the guide's number (3 recordings). ``detail`` changes nothing.
+    Reported usage is one more than the guide's number (3 recordings). ``detail`` changes nothing, but that
+    ``original`` lifts the cap where a model knows it.
     """
 
     factor: float
     cap: int = 1_536
+    original_cap: int = 0
 
     def tokens(self, size: tuple[int, int] | None, detail: str) -> int:
         """Return the tokens of one image; of the largest there is where ``size`` is None."""
-        patches = math.ceil(size[0] / 32) * math.ceil(size[1] / 32) if size else self.cap
-        return math.ceil(min(patches, self.cap) * self.factor) + 1
+        cap = max(self.cap, self.original_cap) if detail == "original" else self.cap
+        patches = math.ceil(size[0] / 32) * math.ceil(size[1] / 32) if size else cap
+        return math.ceil(round(min(patches, cap) * self.factor, 6)) + 1
 
 
 ImageRule = TileRule | PatchRule

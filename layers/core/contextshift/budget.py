@@ -42,12 +42,12 @@ class Budget:
 
     @property
     def limit(self) -> int:
-        """The most the whole prompt may be; never negative.
+        """The most the whole prompt may be; negative where the reserve alone is over the window.
 
         >>> Budget(window=100, reserve=30, max_input=80).limit
         70
         """
-        room = max(0, self.window - self.reserve)
+        room = self.window - self.reserve
         return room if self.max_input is None else min(room, self.max_input)
 
     def allowance(self, profile: TokenizerProfile) -> int:
@@ -81,7 +81,7 @@ def default_reserve(window: int, max_output: int | None) -> int:
 
 def _before_margin(limit: int, profile: TokenizerProfile) -> int:
     """Return the largest prompt that still fits the limit together with its margin."""
-    if not profile.margin:
+    if not profile.margin or limit < 0:
         return limit
     prompt = int(limit / (1 + profile.margin)) + 1
     while prompt > 0 and prompt + profile.margin_tokens(prompt) > limit:

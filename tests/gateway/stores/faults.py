@@ -85,6 +85,20 @@ class Throttled(FaultyClient):
         return answer | {"UnprocessedKeys": {table: wanted | {"Keys": rest}} if rest else {}}
 
 
+class Overtaken(FaultyClient):
+    """Lets something happen right before its first query: between the two reads of a reader."""
+
+    def __init__(self, client: Any, meanwhile: Callable[[], None]) -> None:
+        super().__init__(client)
+        self._meanwhile: Callable[[], None] | None = meanwhile
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().query(**request)
+
+
 def killed_at(write: int) -> Callable[[int], None]:
     """Return a fault that ends the writer at a write."""
 

@@ -268,6 +268,13 @@ async def test_an_audit_without_expiry_outlives_one_with(kept: Kept, chat: str, 
     assert owner(await kept.store.read(ACCOUNT, chat)) == (2, 1)
 
 
+async def test_a_chat_is_kept_as_long_as_its_last_call_said(kept: Kept, chat: str, clock: MovableClock) -> None:
+    await committed(kept.store, chat, expires=int(clock.now()) + 9000)
+    await begin(kept.store, chat, expires=int(clock.now()) + 1000)
+    clock.time += 1000
+    assert await kept.store.read(ACCOUNT, chat) is None
+
+
 async def test_ids_of_every_allowed_kind_are_apart(kept: Kept) -> None:
     stem = secrets.token_hex(4)
     chats = [f"{stem}{tail}" for tail in ("", ".", ":", "-", "_", ":a", "-a", ".A", "." * 100)]

@@ -6,6 +6,7 @@ Over ministack and again over dynalite, which does not return what made a condit
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from bastion.stores.dynamodb import DynamoAuditStore, RoundTrip
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import Commit, KeyRecord, SettingsRecord, Ticket
 from gateway.stores.conftest import Server
-from gateway.stores.faults import FaultyClient, Killed, Throttled, killed_at, timeout_at
+from gateway.stores.faults import FaultyClient, Killed, Overtaken, Throttled, killed_at, timeout_at
 from gateway.stores.life import (
     ACCOUNT,
     MovableClock,
@@ -223,6 +224,15 @@ async def test_a_lost_answer_of_an_administrator_is_success(server: Server, cloc
     assert not await server.accounts(clock, lossy()).create_account(name, "pro")
 
 
+async def test_a_chat_deleted_over_and_over_stays_small(server: Server, clock: MovableClock) -> None:
+    chat, store = fresh_chat(), server.audits(clock)
+    for _ in range(40):
+        await begin(store, chat)
+        assert await store.delete(ACCOUNT, chat)
+    head = server.client.get_item(TableName=server.chats, Key={"pk": {"S": f"C#{ACCOUNT}#{chat}"}, "sk": {"S": "H"}})
+    assert len(json.dumps(head["Item"])) < 1024
+
+
 def _always(error: Exception) -> Callable[[int], None]:
     def fault(count: int) -> None:
         raise error
@@ -269,6 +279,27 @@ async def test_what_a_loser_cannot_remove_does_not_change_its_outcome(server: Se
     assert await loser.commit(ticket) is Commit.SUPERSEDED
     await store.sweep(second)
     assert await server.places(second) == {2}
+
+
+async def test_a_reader_that_is_overtaken_reads_the_newer_audit(server: Server, clock: MovableClock) -> None:
+    chat, store = fresh_chat(), server.audits(clock)
+    await committed(store, chat)
+
+    async def newer() -> None:
+        await store.sweep(await committed(store, chat))
+
+    reader = server.audits(clock, Overtaken(server.client, lambda: asyncio.run(newer())))
+    assert owner(await reader.read(ACCOUNT, chat)) == (2, 1)
+
+
+async def test_a_reader_overtaken_by_a_deletion_reads_nothing(server: Server, clock: MovableClock) -> None:
+    chat, store = fresh_chat(), server.audits(clock)
+    await committed(store, chat)
+
+    def delete() -> None:
+        assert asyncio.run(store.delete(ACCOUNT, chat))
+
+    assert await server.audits(clock, Overtaken(server.client, delete)).read(ACCOUNT, chat) is None
 
 
 async def test_a_damaged_audit_is_not_shown(server: Server, clock: MovableClock) -> None:

@@ -230,6 +230,12 @@ async def test_what_expired_leaves_the_sqlite_file(database: SqliteDatabase, clo
     assert counts == [1, 0, 0]
 
 
+async def test_only_its_owner_reads_a_new_sqlite_file(database: SqliteDatabase, tmp_path: Path) -> None:
+    await database.read(lambda db: None)
+    (folder,) = tmp_path.iterdir()
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
 async def _count(database: SqliteDatabase, table: str) -> int:
     count: int = await database.read(lambda db: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     return count

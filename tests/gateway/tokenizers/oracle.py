@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-import tiktoken_ext.openai_public as public
+import tiktoken_ext.openai_public as public  # type: ignore[import-untyped]
 
 VOCABULARIES = Path(__file__).resolve().parents[3] / "layers" / "vocab"
 URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"

@@ -97,10 +97,10 @@ def test_a_cut_keeps_accents_and_joined_emoji_with_what_they_modify(name: str) -
 def test_long_repeats_are_counted_and_cut_within_a_second(name: str, text: str) -> None:
     fresh = encoding(name)
     fresh.count("warm")
-    begun = time.perf_counter()
+    begun = time.thread_time()  # of this thread alone: other work on the machine does not count
     tokens = fresh.count(text)
     short = fresh.cut(text, 1_000)
-    assert time.perf_counter() - begun < 1.0
+    assert time.thread_time() - begun < 1.0
     assert 0 < tokens < len(text)
     assert fresh.count(short) <= 1_000
 

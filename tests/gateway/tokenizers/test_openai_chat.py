@@ -109,7 +109,11 @@ def test_a_message_is_three_and_its_role_its_parts_and_its_name(
     model: str, texts: list[str], name: str | None, oracle: Oracle
 ) -> None:
     count = counter(model)
-    tokens = lambda text: len(oracle(count.profile.name).encode_ordinary(text))  # noqa: E731
+    reference = oracle(count.profile.name)
+
+    def tokens(text: str) -> int:
+        return len(reference.encode_ordinary(text))
+
     message = {"role": "user", "name": name, "content": [{"type": "text", "text": text} for text in texts]}
     expected = 3 + 1 + sum(map(tokens, texts)) + (0 if name is None else 1 + tokens(name))
     assert count(message) == expected
@@ -174,6 +178,8 @@ def test_a_data_url_is_priced_as_an_image_and_never_as_text() -> None:
         (PatchRule(1.62), (1024, 1024), "low", 1660),
         (PatchRule(1.62), (100_000, 100_000), "auto", 2490),
         (PatchRule(1.62), None, "auto", 2490),
+        (PatchRule(1.62, 2_500, 10_000), (3_200, 3_200), "original", 16_201),
+        (PatchRule(1.62, 2_500, 10_000), (3_200, 3_200), "high", 4_051),
     ],
 )
 def test_images_cost_what_the_guide_says(rule: Any, size: Any, detail: str, tokens: int) -> None:

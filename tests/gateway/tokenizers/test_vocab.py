@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import tiktoken_ext.openai_public as public
+import tiktoken_ext.openai_public as public  # type: ignore[import-untyped]
 
 from bastion.tokenizers.encodings import PATTERNS
 from bastion.tokenizers.vocab import VOCABULARIES, VocabularyBroken, VocabularyMissing, find, load_ranks

@@ -8,6 +8,7 @@
     finish   1 UpdateItem     record: how it ended, if it has not ended
     sweep    1 GetItem, 1 Query, and 1 BatchWriteItem where something is to be removed
     read     1 GetItem, 1 Query
+    delete   1 GetItem, 1 UpdateItem, 1 Query, 1 BatchWriteItem for each 25 items
 
 No transaction is needed: what is not committed cannot be read, and what is committed does not change, save
 its record, once.
@@ -50,7 +51,6 @@ __all__ = ["DynamoAuditStore"]
 _EPOCH_BYTES = 10
 # A reader starts again when a whole commit and its sweep passed between its two reads; more is damage.
 _READ_TRIES = 10
-_BURY_TRIES = 5
 # No call is allowed to last longer, on any host.
 _LONGEST_CALL_SECONDS = 3600
 _TOMBSTONE_SECONDS = 30 * 86400
@@ -146,32 +146,25 @@ class DynamoAuditStore:
     async def delete(self, account: str, chat_id: str) -> bool:
         """End the chat's life and purge it; False where there was none, though an earlier purge is resumed."""
         head = await self._head(account, chat_id)
-        if head is None:
-            return False
-        ended = await self._bury(account, chat_id, head)
-        buried = await self._head(account, chat_id)
-        if buried is not None:
-            await purge(self._table, account, chat_id, buried, self._clock.now())
-        return ended and not head.expired
+        lived = head is not None and head.epoch is not None and not head.expired
+        if head is not None and head.epoch is not None:
+            head = await self._bury(account, chat_id, head.epoch)
+        if head is not None:
+            await purge(self._table, account, chat_id, head, self._clock.now())
+        return lived
 
-    async def _bury(self, account: str, chat_id: str, head: Head | None) -> bool:
-        """End the life that is lived now, whichever it is; False where none is."""
-        key = head_key(account, chat_id)
-        for _ in range(_BURY_TRIES):
-            if head is None or head.epoch is None:
-                return False
-            now = self._clock.now()
-            tombstone = ends_life(head.epoch, now, int(now) + _TOMBSTONE_SECONDS, int(now) + _LONGEST_CALL_SECONDS)
-            try:
-                await self._table.update(key, tombstone)
-            except ConditionFailed as refused:
-                stored = await self._stored(refused, key)
-            else:
-                return True
-            before, head = head.epoch, None if stored is None else head_of(stored, now)
-            if head is None or before in head.buried:
-                return True  # our own lost answer, or another DELETE of the same life
-        raise StoreUnavailable("the chat is begun anew faster than it can be deleted")
+    async def _bury(self, account: str, chat_id: str, epoch: str) -> Head | None:
+        """End one life and return the head after that.
+
+        A refusal says that the life is over already: our own answer was lost, or another DELETE was first.
+        """
+        key, now = head_key(account, chat_id), int(self._clock.now())
+        tombstone = ends_life(epoch, now, now + _TOMBSTONE_SECONDS, now + _LONGEST_CALL_SECONDS)
+        try:
+            stored: Item | None = await self._table.update(key, tombstone)
+        except ConditionFailed as refused:
+            stored = await self._stored(refused, key)
+        return None if stored is None else head_of(stored, now)
 
     async def _head(self, account: str, chat_id: str) -> Head | None:
         item = await self._table.get(head_key(account, chat_id))

@@ -3,7 +3,8 @@
 A deleted chat's audits go at once. A call that began before the deletion may still write parts after that;
 its commit fails and it removes them itself. Only where it is killed in between do they stay: the tombstone
 remembers the life, and a repeated DELETE, or the sweep of the chat's next life, purges it again. The purge
-that comes after the longest call is the last.
+that comes after the longest call is the last. A chat deleted over and over is not remembered without bound:
+beyond a few lives, what such a killed writer left goes with its own expiry.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ __all__ = ["purge", "remove_own", "remove_replaced"]
 
 _FIRST, _LAST = " ", "~"
 _KEYS = ("pk", "sk")
+# The head stays under 1 KB, and a deletion within a few reads.
+_MOST_LIVES = 16
 
 
 async def remove_own(table: Table, ticket: Ticket, attempts: Iterable[int] | None = None) -> None:
@@ -64,7 +67,7 @@ async def purge(table: Table, account: str, chat_id: str, head: Head, now: float
     for epoch in head.buried:
         partition = life_partition(account, chat_id, epoch)
         await _remove(table, await table.query(partition, _FIRST, _LAST, only=_KEYS))
-    if head.buried and now >= head.purge_after:
+    if head.buried and (now >= head.purge_after or len(head.buried) > _MOST_LIVES):
         try:
             await table.update(head_key(account, chat_id), forgets_lives(head.buried, now))
         except ConditionFailed:

@@ -94,11 +94,12 @@ class SqliteDatabase:
             with _transaction(self._opened(), begin) as connection:
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
-            raise StoreUnavailable(f"SQLite: {type(error).__name__}") from error
+            raise StoreUnavailable(f"SQLite: {error}") from error
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)  # audits hold people's conversations
             self._connection = _connect(self._path)
         return self._connection
 
