@@ -7,8 +7,10 @@
     bastion-admin key rotate acme 3f9a0c12d4e5 --overlap 24h
     bastion-admin settings set acme context_swapping=true 'regions=["eu"]'
 
-Where they are is ``--store``, else the variable BASTION_STORE: ``sqlite:PATH`` or
-``dynamodb:CONTROL,CHATS[@ENDPOINT]``. A key is printed once, by the command that made it, and nowhere else.
+Where they are is ``--store``, as ``sqlite:PATH`` or ``dynamodb:CONTROL,CHATS[@ENDPOINT]``; else it is where the
+service with the same environment keeps them: the tables of BASTION_CONTROL_TABLE and BASTION_CHATS_TABLE, or a
+file in BASTION_DATA. A key is printed once, by the command that made it, and nowhere else.
+
 Ends with 0; 1 where the request is refused (no such account, changed meanwhile), 2 where it is not
 understood, 3 where the store cannot be reached.
 """
@@ -24,6 +26,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bastion import admin_commands as commands
@@ -33,8 +36,6 @@ from contextshift.keys import SCOPES
 from contextshift.ports import AccountAdmin
 
 __all__ = ["main"]
-
-_DEFAULT_STORE = "sqlite:.bastion/bastion.db"
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -67,6 +68,15 @@ class _System:
         return secrets.token_bytes(size)
 
 
+def _store_of_the_service(environ: Mapping[str, str]) -> str:
+    """Say where `bastion.bootstrap` keeps accounts under the same environment."""
+    tables = [environ.get(f"BASTION_{name}_TABLE") for name in ("CONTROL", "CHATS")]
+    if all(tables):
+        endpoint = environ.get("BASTION_DYNAMODB_ENDPOINT")
+        return "dynamodb:" + ",".join(filter(None, tables)) + (f"@{endpoint}" if endpoint else "")
+    return f"sqlite:{Path(environ.get('BASTION_DATA', '.bastion')) / 'bastion.sqlite3'}"
+
+
 @contextmanager
 def _opened(store: str, environ: Mapping[str, str]) -> Iterator[AccountAdmin]:
     """Open the accounts of a ``--store``; only the driver that is used is imported."""
@@ -96,9 +106,7 @@ def _opened(store: str, environ: Mapping[str, str]) -> Iterator[AccountAdmin]:
 
 def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("bastion-admin", description="Accounts, keys and settings of Bastion.")
-    parser.add_argument(
-        "--store", default=environ.get("BASTION_STORE", _DEFAULT_STORE), help="sqlite:PATH or dynamodb:…"
-    )
+    parser.add_argument("--store", default=_store_of_the_service(environ), help="sqlite:PATH or dynamodb:…")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--by", default=_user(environ), help="who changes settings (default: the user)")
     things = parser.add_subparsers(required=True, metavar="account|key|settings")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -57,6 +58,8 @@ class Services:
     log: JsonEventLog
     max_body: int = 20_000_000
     cors_origins: Sequence[str] = ()
+    close: Callable[[], Awaitable[None]] | None = None
+    """Lets go of connections and files, where the host says when it stops."""
 
 
 def create_app(services: Services) -> Starlette:
@@ -75,7 +78,18 @@ def create_app(services: Services) -> Starlette:
             Middleware(Telemetry, log=services.log),
         ],
         exception_handlers={ContextShiftError: _on_problem, HTTPException: _on_http_exception},
+        lifespan=_lifespan(services),
     )
+
+
+def _lifespan(services: Services) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        if services.close is not None:
+            await services.close()
+
+    return lifespan
 
 
 def _routes(services: Services) -> list[BaseRoute]:

@@ -8,6 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -74,9 +75,10 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     """Make the services that a configuration asks for. Nothing here does I/O."""
     ports = ports or Ports()
     counter = _counters(config)
-    accounts, audits = _stores(config, ports)
+    closing = AsyncExitStack()
+    accounts, audits = _stores(config, ports, closing)
     planner = Planner(config.file.catalogue, config.file.plans, counter)
-    providers = ports.providers or _providers(config, ports.clock, counter)
+    providers = ports.providers or _providers(config, ports.clock, counter, closing)
     exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout)
     return Services(
         exchange=exchange,
@@ -86,6 +88,7 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
         log=ports.log,
         max_body=config.max_body,
         cors_origins=config.cors_origins,
+        close=closing.aclose,
     )
 
 
@@ -120,7 +123,7 @@ def _counters(config: Config) -> Callable[[Model], TokenCounter]:
     return of
 
 
-def _stores(config: Config, ports: Ports) -> tuple[AccountStore, AuditStore]:
+def _stores(config: Config, ports: Ports, closing: AsyncExitStack) -> tuple[AccountStore, AuditStore]:
     if ports.accounts is not None and ports.audits is not None:
         return ports.accounts, ports.audits
     if config.control_table is not None and config.chats_table is not None:
@@ -137,14 +140,18 @@ def _stores(config: Config, ports: Ports) -> tuple[AccountStore, AuditStore]:
     from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
 
     database = SqliteDatabase(config.data / "bastion.sqlite3")
+    closing.callback(database.close)
     return (
         SqliteAccounts(database, clock=ports.clock),
         SqliteAuditStore(database, clock=ports.clock, random=ports.random),
     )
 
 
-def _providers(config: Config, clock: Clock, counter: Callable[[Model], TokenCounter]) -> dict[str, Provider]:
+def _providers(
+    config: Config, clock: Clock, counter: Callable[[Model], TokenCounter], closing: AsyncExitStack
+) -> dict[str, Provider]:
     client = new_client()
+    closing.push_async_callback(client.aclose)
     catalogue = config.file.catalogue
     return {
         name: _echo(catalogue, clock, counter) if provider.kind == "echo" else _http(client, provider)

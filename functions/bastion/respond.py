@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from bastion.problems import problem_of
-from bastion.wire.openai_chat import dumps
+from bastion.wire.rendering import dumps
 from contextshift.errors import ContextShiftError
 from contextshift.exchange import Answer, Relay
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from contextshift.audit import GRACE, PART_SIZE, AuditStatus, Entry, lost, pack, render_document, unpack
 from hypothesis import given
 from hypothesis import strategies as st
+
+from contextshift.audit import GRACE, PART_SIZE, AuditStatus, Entry, lost, pack, render_document, unpack
 
 
 def test_an_audit_ends_once():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from contextshift import Budget, CounterFault, InvalidInput, InvalidMessage, shift_context
 
+from contextshift import Budget, CounterFault, InvalidInput, InvalidMessage, shift_context
 from core.talk import U
 
 

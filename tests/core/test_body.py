@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from contextshift.body import parse_body
-from contextshift.errors import InvalidBody
 from hypothesis import given
 from hypothesis import strategies as st
+
+from contextshift.body import parse_body
+from contextshift.errors import InvalidBody
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

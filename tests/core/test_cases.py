@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from contextshift import Budget, Reason, TokenBudgetExceeded, WordCounter, group_messages, shift_context
 
+from contextshift import Budget, Reason, TokenBudgetExceeded, WordCounter, group_messages, shift_context
 from core.talk import A, C, Msg, S, T, U, words
 
 count = WordCounter()
@@ -48,7 +48,7 @@ def test_b06_reused_ids_make_separate_groups_and_only_the_oldest_round_leaves():
     assert kept(talk, 30) == [0, 4, 5, 6, 7, 8, 9, 10]
 
 
-@pytest.mark.parametrize("budget", range(0, 12))
+@pytest.mark.parametrize("budget", range(12))
 def test_b08_the_same_id_twice_in_one_message_is_one_group(budget):
     talk = [U(3), C("x", "x"), T("x", 1), T("x", 2), U(1)]
     assert group_messages(talk).members == {1: [1, 2, 3]}

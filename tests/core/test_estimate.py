@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from typing import Any
 
 import pytest
@@ -110,11 +109,9 @@ def test_parts_of_a_message_add_up(texts: list[str]) -> None:
 @pytest.mark.parametrize(
     "text", ["a" * 1_000_000, "^" * 1_000_000, " " * 1_000_000, "कक" * 170_000, "\ud800" * 330_000]
 )
-def test_a_megabyte_is_estimated_and_cut_well_under_a_second(text: str) -> None:
-    begun = time.thread_time()  # of this thread alone: other work on the machine does not count
-    count.cut(text, 100_000)
-    count.text(text)
-    assert time.thread_time() - begun < 0.5
+def test_a_megabyte_of_one_thing_is_estimated_and_cut(text: str) -> None:
+    """How fast is the benchmark's to say; a quadratic step would not end here."""
+    assert count.text(count.cut(text, 100_000)) <= 100_000 < count.text(text)
 
 
 def test_base64_images_audio_and_files_are_not_text() -> None:

@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from contextshift import TokenBudgetExceeded, WordCounter
 from contextshift.catalogue import Catalogue, Model
 from contextshift.errors import InvalidInput, ModelNotAllowed, ModelNotFound, ReplyLimitTooLarge
@@ -13,9 +16,6 @@ from contextshift.fit import Action, Decision, Question, fit
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.settings import Compliance, Settings
 from contextshift.tokens import TokenizerProfile
-from hypothesis import given
-from hypothesis import strategies as st
-
 from core.talk import A, C, Msg, S, T, U, any_conversation, words
 
 COUNTER = WordCounter()
@@ -25,7 +25,9 @@ BOTH = Settings(context_swapping=True, smart_truncation=True)
 
 
 def model(name: str = "asked", window: int | None = 100, **fields: Any) -> Model:
-    return Model(name=name, provider=fields.pop("provider", "main"), upstream_name=name, context_window=window, **fields)
+    return Model(
+        name=name, provider=fields.pop("provider", "main"), upstream_name=name, context_window=window, **fields
+    )
 
 
 def decide(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextshift.headers import Token, sf_dictionary, sf_item, sf_list
 from hypothesis import given
 from hypothesis import strategies as st
+
+from contextshift.headers import Token, sf_dictionary, sf_item, sf_list
 
 
 @given(st.text())

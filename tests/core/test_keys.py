@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from contextshift.keys import account_hint, check_account_id, hash_key, new_key
 from hypothesis import given
 from hypothesis import strategies as st
+
+from contextshift.keys import account_hint, check_account_id, hash_key, new_key
 
 accounts = st.from_regex(r"[a-z0-9](?:[a-z0-9_]{0,20}[a-z0-9])?", fullmatch=True)
 secrets = st.binary(min_size=20, max_size=20)
@@ -27,7 +28,9 @@ def test_a_mistyped_key_gives_no_hint(account, secret, data):
     assert account_hint(key[:place] + wrong + key[place + 1 :]) is None
 
 
-@pytest.mark.parametrize("text", ["", "sk-local-demo", "bst-acme-short", "bst--" + "0" * 38, "\ud800", "bst-a-" + "0" * 38])
+@pytest.mark.parametrize(
+    "text", ["", "sk-local-demo", "bst-acme-short", "bst--" + "0" * 38, "\ud800", "bst-a-" + "0" * 38]
+)
 def test_any_other_text_gives_no_hint_but_a_hash(text):
     assert account_hint(text) is None
     assert len(hash_key(text)) == 64

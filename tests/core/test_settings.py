@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from contextshift.errors import InvalidSetting, StrategyNotInPlan
-from contextshift.settings import Compliance, Level, Plan, check_account_settings, check_overrides, resolve
 from hypothesis import given
 from hypothesis import strategies as st
+
+from contextshift.errors import InvalidSetting, StrategyNotInPlan
+from contextshift.settings import Compliance, Level, Plan, check_account_settings, check_overrides, resolve
 
 NOT_SET = object()
 switches = st.sampled_from([NOT_SET, None, True, False])

@@ -13,6 +13,9 @@ import sys
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from contextshift import (
     Budget,
     Departure,
@@ -25,9 +28,6 @@ from contextshift import (
     shift_context,
 )
 from contextshift.protection import protect
-from hypothesis import given
-from hypothesis import strategies as st
-
 from core.talk import Msg, S, U, any_conversation, budgets
 
 count = WordCounter()

@@ -20,10 +20,11 @@ NEED_PYTHON313 = ["test_artefact.py", "test_rie.py", "test_stream_function.py", 
 collect_ignore = [] if PYTHON313 else NEED_PYTHON313
 
 
-def pytest_report_header() -> str | None:
-    if PYTHON313:
-        return f"Lambda artefact: runs on {PYTHON313}"
-    return f"Lambda artefact: NO Python 3.13 on this machine, not collected: {', '.join(NEED_PYTHON313)}"
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what was not even collected; a header would not show from a folder below the root."""
+    if not PYTHON313:
+        missing = ", ".join(NEED_PYTHON313)
+        terminalreporter.write_line(f"tests/lambda: no Python 3.13 on this machine, not collected: {missing}")
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,9 @@ from urllib.request import Request, urlopen
 import artefact
 import boto3
 import pytest
+from openai import OpenAI
+from provider import running_provider
+from world import new_key, write_config
 
 from gateway import emulators
 
@@ -79,9 +82,14 @@ class Cloud:
     def outputs(self) -> dict[str, str]:
         return {output["OutputKey"]: output["OutputValue"] for output in self.stack()["Outputs"]}
 
+    @property
+    def api_url(self) -> str:
+        """The stage's address, as the emulator has it."""
+        return f"{self.url}/_aws/execute-api/{self.outputs()['ApiId']}/prod"
+
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """A request to the deployed API, at the address that the emulator gives it."""
-        url = f"{self.url}/_aws/execute-api/{self.outputs()['ApiId']}/prod{path}"
+        """A request to the deployed API."""
+        url = self.api_url + path
         data = None if body is None else json.dumps(body).encode()
         request = Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
         try:
@@ -133,9 +141,49 @@ def test_health_answers_at_the_deployed_address(cloud: Cloud) -> None:
     assert (status, body["status"]) == (200, "ok")
 
 
-def test_an_update_without_streaming_removes_the_stream_function_and_serves_its_routes(cloud: Cloud) -> None:
-    cloud.deploy("Streaming=false")
+@pytest.fixture(scope="module")
+def client(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
+    """An account's SDK, on a stack updated to answer everything through ApiFunction and to know a provider."""
+    with running_provider() as provider:
+        config = write_config(tmp_path_factory.mktemp("deploy") / "bastion.toml", provider)
+        cloud.deploy("Streaming=false", f"ConfigFile={config}")
+        outputs = cloud.outputs()
+        key = new_key(f"dynamodb:{outputs['ControlTable']},{outputs['ChatsTable']}@{cloud.url}")
+        with OpenAI(base_url=f"{cloud.api_url}/v1", api_key=key, max_retries=0) as client:
+            yield client
+
+
+def test_an_update_without_streaming_removes_the_stream_function(cloud: Cloud, client: OpenAI) -> None:
+    assert cloud.stack()["StackStatus"] == "UPDATE_COMPLETE"
     assert functions(cloud).keys() == {"ApiFunction"}
-    for path in ("/v1/chat/completions", "/chat/completions"):
-        status, body = cloud.call("POST", path, {"model": "gpt-4o", "messages": []})
-        assert (status, body["error"]["code"]) == (401, "invalid_api_key")
+
+
+@pytest.mark.parametrize("prefix", ["/v1", ""])
+def test_a_call_without_a_key_is_refused_in_openais_shape(prefix: str, cloud: Cloud, client: OpenAI) -> None:
+    status, body = cloud.call("POST", f"{prefix}/chat/completions", {"model": "gpt-4o", "messages": []})
+    assert (status, body["error"]["code"]) == (401, "invalid_api_key")
+
+
+def test_the_real_client_gets_the_providers_answer(client: OpenAI) -> None:
+    answer = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Hello"}])
+    assert answer.choices[0].message.content == "Hello 你好"
+
+
+def test_the_real_client_reads_a_stream_even_where_it_comes_in_one_piece(client: OpenAI) -> None:
+    stream = client.chat.completions.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "Hello"}], stream=True
+    )
+    assert [chunk.choices[0].delta.content for chunk in stream] == ["one", "two"]
+
+
+def test_what_was_done_stands_in_the_deployed_table(cloud: Cloud, client: OpenAI) -> None:
+    client.chat.completions.create(
+        model="gpt-4o",
+        messages=[{"role": "user", "content": "Hello"}],
+        extra_body={"routing": {"chat_id": "deployed"}},
+    )
+    path = "/api/v2/chats/deployed/context-audit"
+    status, audit = cloud.call("GET", path, Authorization=f"Bearer {client.api_key}")
+    assert (status, audit["status"]) == (200, "completed")
+    items = cloud.client("dynamodb").scan(TableName=cloud.outputs()["ChatsTable"])["Items"]
+    assert [item for item in items if "deployed" in item["pk"]["S"]]

@@ -6,7 +6,6 @@ part types pass: the provider may know them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -114,8 +113,3 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "response_format": (_is_object, "an object"),
     "modalities": (lambda value: isinstance(value, list), "a list"),
 }
-
-
-def dumps(value: Any) -> bytes:
-    """Write JSON as every answer of ours is written."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -85,6 +85,26 @@ class Throttled(FaultyClient):
         return answer | {"UnprocessedKeys": {table: wanted | {"Keys": rest}} if rest else {}}
 
 
+class Recording(FaultyClient):
+    """Remembers what its reads ask for."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self.reads: list[dict[str, Any]] = []
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        self.reads.append(request)
+        return super().get_item(**request)
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        self.reads.append(request)
+        return super().query(**request)
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        self.reads.extend(request["RequestItems"].values())
+        return super().batch_get_item(**request)
+
+
 class Overtaken(FaultyClient):
     """Lets something happen right before its first query: between the two reads of a reader."""
 

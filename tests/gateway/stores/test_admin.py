@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from bastion.admin import main
+from bastion.bootstrap import bootstrap
+from bastion.config import Config
 from bastion.stores.sqlite import SqliteAccounts, SqliteDatabase
 from contextshift.keys import account_hint, hash_key
 from contextshift.ports import Access, AccountStore
@@ -42,6 +44,15 @@ class Admin:
 
 async def _access(accounts: AccountStore, key: str) -> Access | None:
     return await accounts.access(hash_key(key), account_hint(key))
+
+
+async def _access_of_a_service(environ: Mapping[str, str], key: str) -> Access | None:
+    services = bootstrap(Config.from_environ(environ))
+    assert services.close is not None
+    try:
+        return await _access(services.accounts, key)
+    finally:
+        await services.close()
 
 
 @pytest.fixture(params=["sqlite", "ministack"])
@@ -198,13 +209,37 @@ def test_what_is_not_understood_changes_nothing(admin: Admin, name: str, argumen
 
 
 def test_reports_can_be_read_by_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    environ = {"BASTION_STORE": f"sqlite:{tmp_path / 'b.db'}", "USER": "ben"}
+    environ = {"BASTION_DATA": str(tmp_path), "USER": "ben"}
     assert main(["account", "create", "acme", "--plan", "pro"], environ) == 0
     assert capsys.readouterr().out == "account: acme\nplan: pro\nmodels: all\n"
     assert main(["key", "list", "acme"], environ) == 0
     assert capsys.readouterr().out == "none\n"
     assert main(["settings", "set", "acme", "headroom=0"], environ) == 0
     assert 'by: ben\nvalues: {"headroom": 0}' in capsys.readouterr().out
+
+
+def test_the_service_finds_what_was_made_under_its_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], clock: MovableClock, ministack_tables: Server
+) -> None:
+    on_disk = {"BASTION_DATA": str(tmp_path / "data")}
+    in_tables = {
+        **emulators.CREDENTIALS,
+        "BASTION_CONTROL_TABLE": ministack_tables.control,
+        "BASTION_CHATS_TABLE": ministack_tables.chats,
+        "BASTION_DYNAMODB_ENDPOINT": ministack_tables.endpoint,
+    }
+    name = f"acct_{secrets.token_hex(4)}"
+    with pytest.MonkeyPatch.context() as environment:  # boto3 itself takes credentials from there
+        for variable, value in emulators.CREDENTIALS.items():
+            environment.setenv(variable, value)
+        for environ in (on_disk, in_tables):
+            assert main(["account", "create", name, "--plan", "pro"], environ) == 0
+            capsys.readouterr()
+            assert main(["--json", "key", "create", name], environ) == 0
+            key = json.loads(capsys.readouterr().out)["key"]
+            access = asyncio.run(_access_of_a_service(environ, key))
+            assert access is not None
+            assert (access.account, access.plan) == (name, "pro")
 
 
 @pytest.mark.parametrize("store", ["sqlite", "sqlite:", "dynamodb:", "redis:x"])

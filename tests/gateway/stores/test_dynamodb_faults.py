@@ -17,7 +17,7 @@ from bastion.stores.dynamodb import DynamoAuditStore, RoundTrip
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import Commit, KeyRecord, SettingsRecord, Ticket
 from gateway.stores.conftest import Server
-from gateway.stores.faults import FaultyClient, Killed, Overtaken, Throttled, killed_at, timeout_at
+from gateway.stores.faults import FaultyClient, Killed, Overtaken, Recording, Throttled, killed_at, timeout_at
 from gateway.stores.life import (
     ACCOUNT,
     MovableClock,
@@ -300,6 +300,25 @@ async def test_a_reader_overtaken_by_a_deletion_reads_nothing(server: Server, cl
         assert asyncio.run(store.delete(ACCOUNT, chat))
 
     assert await server.audits(clock, Overtaken(server.client, delete)).read(ACCOUNT, chat) is None
+
+
+async def test_every_read_that_decides_is_strongly_consistent(server: Server, clock: MovableClock) -> None:
+    # No emulator is ever inconsistent, so this can only be seen in the requests.
+    client = Recording(server.client)
+    chat, store, accounts = fresh_chat(), server.audits(clock, client), server.accounts(clock, client)
+    name = chat.replace("-", "_")
+    key = KeyRecord("d" * 40 + name, "d", name, frozenset())
+    await accounts.put_key(key)
+    for hint in (name, "other", None):
+        await accounts.access(key.hash, hint)
+    await accounts.account(name)
+    await accounts.keys(name)
+    await accounts.settings(name)
+    await committed(store, chat)
+    await store.read(ACCOUNT, chat)
+    await store.delete(ACCOUNT, chat)
+    assert len(client.reads) > 10
+    assert all(request["ConsistentRead"] for request in client.reads)
 
 
 async def test_a_damaged_audit_is_not_shown(server: Server, clock: MovableClock) -> None:

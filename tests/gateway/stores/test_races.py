@@ -39,9 +39,13 @@ READERS = 3
 ROOT = Path(__file__).parents[3]
 
 
-async def _generation(store: AuditStore, chat: str, order: random.Random) -> tuple[int, Commit]:
+async def _generation(
+    store: AuditStore, chat: str, order: random.Random, begun: set[str] | None = None
+) -> tuple[int, Commit]:
     """Live one generation, its steps spread so that begins and commits of others come in between."""
     ticket = await begin(store, chat)
+    if begun is not None:
+        begun.add(ticket.generation_id)
     await asyncio.sleep(order.random() * 0.02)
     await prepare(store, ticket)
     await asyncio.sleep(order.random() * 0.02)
@@ -114,37 +118,61 @@ async def test_many_connections_over_sqlite(tmp_path: Path, clock: MovableClock)
             database.close()
 
 
-async def test_deletions_among_writers_leave_nothing_of_the_past(ministack_tables: Server, clock: MovableClock) -> None:
-    store, chat = ministack_tables.audits(clock), fresh_chat()
+async def _deletions(stores: Sequence[AuditStore], chat: str) -> set[Commit]:
+    """Delete a chat again and again while it is written; return what became of the writers' commits."""
+    begun: set[str] = set()
+    done = asyncio.Event()
 
-    async def deleter() -> None:
+    async def deleter(store: AuditStore) -> None:
         for _ in range(12):
-            await asyncio.sleep(0.08)
-            before = await begin(store, chat)
+            await asyncio.sleep(0.05)
+            await begin(store, chat)
+            before = set(begun)
             assert await store.delete(ACCOUNT, chat)
             for _ in range(3):  # what had begun by then is gone, whatever its writers still do
                 audit = await store.read(ACCOUNT, chat)
-                assert audit is None or owner(audit)[0] > before.seq
+                assert audit is None or audit.record.generation_id not in before
 
-    async def reader(done: asyncio.Event) -> None:
+    async def reader(store: AuditStore) -> None:
         while not done.is_set():
             audit = await store.read(ACCOUNT, chat)
             if audit is not None:
                 owner(audit)
 
-    done = asyncio.Event()
-    reading = asyncio.create_task(reader(done))
-    lives = (_writer(store, chat, 15, seed) for seed in range(6))
-    results = await asyncio.gather(deleter(), *lives)
+    async def writer(store: AuditStore, seed: int) -> set[Commit]:
+        order = random.Random(seed)
+        return {(await _generation(store, chat, order, begun))[1] for _ in range(15)}
+
+    reading = asyncio.create_task(reader(stores[0]))
+    writing = [writer(store, seed) for seed, store in enumerate(stores)]
+    outcomes = await asyncio.gather(*writing, deleter(stores[-1]))
     done.set()
     await reading
-    outcomes = {outcome for life in results[1:] for _, outcome in life or ()}
-    assert Commit.COMMITTED in outcomes
-    assert Commit.DELETED in outcomes
+    return set().union(*(outcome for outcome in outcomes if outcome is not None))
+
+
+async def test_deletions_among_writers_leave_nothing_of_the_past(ministack_tables: Server, clock: MovableClock) -> None:
+    store, chat = ministack_tables.audits(clock), fresh_chat()
+    assert {Commit.COMMITTED, Commit.DELETED} <= await _deletions([store] * 6, chat)
     last = await begin(store, chat)
     await store.delete(ACCOUNT, chat)
     assert await store.read(ACCOUNT, chat) is None
     assert await ministack_tables.places(last) == set()
+
+
+async def test_deletions_among_connections_leave_nothing_in_the_sqlite_file(
+    tmp_path: Path, clock: MovableClock
+) -> None:
+    databases = [SqliteDatabase(tmp_path / "race.db") for _ in range(4)]
+    try:
+        stores = [SqliteAuditStore(database, clock=clock, random=SystemRandom()) for database in databases]
+        chat = fresh_chat()
+        assert {Commit.COMMITTED, Commit.DELETED} <= await _deletions(stores, chat)
+        await stores[0].delete(ACCOUNT, chat)
+        assert [await _count(databases[0], table) for table in ("lives", "records", "parts")] == [0, 0, 0]
+    finally:
+        for database in databases:
+            database.close()
 
 
 # -- SQLite: several processes, and one that is killed ------------------------------------------------
