@@ -52,6 +52,7 @@ def with_deadline(app: App) -> ASGI:
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         context: LambdaContext = scope["aws.context"]
+        scope["bastion.buffered"] = True  # so that a stream which breaks off becomes a clean error (`bastion.respond`)
         scope["bastion.deadline"] = time.time() + context.get_remaining_time_in_millis() / 1000
         await app(scope, receive, send)
 
