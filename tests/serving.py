@@ -22,7 +22,8 @@ from bastion.config import Config
 @contextlib.contextmanager
 def serve(app: Callable[..., Awaitable[None]]) -> Iterator[str]:
     """Serve an app on a free port of loopback; yield its base URL."""
-    listener = socket.socket()
+    # The protocol is named so that asyncio turns Nagle's delay off on what this socket accepts.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="auto"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

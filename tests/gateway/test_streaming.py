@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from gateway.world import LONG, World, chat, worlds
-from serving import Upstream
+from bastion.app import create_app
+from bastion.bootstrap import bootstrap
+from serving import Upstream, config, serve
 
 EVENTS = [
     b'data: {"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"h\xc3\xa9"}}]}\n\n',
@@ -121,6 +124,25 @@ def test_b50_a_failure_in_mid_stream_is_one_error_event_and_a_failed_audit(world
     assert (audit["status"], audit["error_code"]) == ("failed", "PROVIDER_BROKEN")
 
 
+def test_b50_a_host_that_cannot_stream_answers_a_failure_in_mid_stream_with_a_clean_502(tmp_path: Path):
+    upstream = Upstream(headers=[("content-type", "text/event-stream")])
+    with serve(upstream) as address:
+        app = create_app(bootstrap(config(tmp_path, address)))
+
+        async def buffered(scope: Any, receive: Any, send: Any) -> None:
+            await app({**scope, "bastion.buffered": True}, receive, send)
+
+        with serve(buffered) as url, httpx.Client(trust_env=False) as client:
+            world = World(url, upstream, client)
+            upstream.body = stream(*EVENTS)
+            assert world.post(request()).content == b"".join(EVENTS)
+            upstream.body = stream(EVENTS[0], EVENTS[1], RuntimeError("reset"))
+            answer = world.post(request())
+            assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_broken")
+            assert answer.headers["x-should-retry"] == "false"
+            assert ended(world)["status"] == "failed"
+
+
 def test_a_client_that_goes_away_stops_the_upstream_and_cancels_the_audit(world: World):
     async def endless() -> AsyncIterator[bytes]:
         while True:
@@ -160,7 +182,3 @@ def test_an_upstream_that_answers_a_stream_with_json_is_passed_on_as_it_came(tmp
         world.upstream.status, world.upstream.body = 400, b'{"error": {"message": "no"}}'
         answer = world.post(request())
         assert (answer.status_code, answer.content) == (400, world.upstream.body)
-
-
-def test_an_upstream_is_an_asgi_app():
-    assert callable(Upstream())

@@ -64,6 +64,7 @@ def test_the_scope_says_when_the_invocation_ends(name: str, invoke: Invoke) -> N
     answer = answering(b"{}", b"application/json")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["bastion.buffered"]
         deadlines.append(scope["bastion.deadline"])
         await answer(scope, receive, send)
 

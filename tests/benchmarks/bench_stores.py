@@ -1,0 +1,58 @@
+"""Read and write units and round trips of each call, as a DynamoDB-compatible server reports them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore
+from bastion.stores.dynamodb.client import RoundTrip
+from contextshift.audit import AuditStatus, pack
+from contextshift.fakes import CountingRandom, FixedClock
+from contextshift.ports import AuditEnd, AuditRecord, KeyRecord, SettingsRecord
+from gateway import emulators
+
+Work = Callable[[], Coroutine[Any, Any, Any]]
+
+
+def main() -> None:
+    """Print one line a call."""
+    with emulators.ministack() as endpoint:
+        asyncio.run(measured(endpoint))
+
+
+async def measured(endpoint: str) -> None:
+    """Measure each call over one server."""
+    client = emulators.client_for(endpoint)
+    tables = emulators.create_tables(client, prefix="bench")
+    seen: list[RoundTrip] = []
+    clock, random = FixedClock(), CountingRandom()
+    accounts = DynamoAccounts(client, tables["ControlTable"], clock=clock, random=random, meter=seen.append)
+    audits = DynamoAuditStore(client, tables["ChatsTable"], clock=clock, random=random, meter=seen.append)
+    await accounts.create_account("acme", "pro")
+    await accounts.put_key(KeyRecord("hash", "id", "acme", frozenset({"call"})))
+    await accounts.put_settings("acme", SettingsRecord({"context_swapping": True}, 1), 0)
+
+    print(f"{'call':<34}{'round trips':>12}{'read units':>12}{'write units':>12}")
+
+    async def line(name: str, work: Work) -> Any:
+        seen.clear()
+        result = await work()
+        reads, writes = sum(trip.read_units for trip in seen), sum(trip.write_units for trip in seen)
+        print(f"{name:<34}{len(seen):>12}{reads:>12.1f}{writes:>12.1f}")
+        return result
+
+    await line("authenticate, account, settings", lambda: accounts.access("hash", "acme"))
+    for label, size in (("10 blocks", 10), ("600 blocks of 1 KB", 600)):
+        document = {"entries": [{"id": n, "content": f"{n} é " * 160} for n in range(size)]}
+        parts, sha = pack(document)
+        for turn in ("first", "second"):
+            ticket = await line(f"{label}, {turn}: begin", lambda: audits.begin("acme", label[:2], "g", now=1, expires=None))
+            record = AuditRecord(ticket.generation_id, AuditStatus.PREPARED, 1.0, 2.0, len(parts), sha)
+            await line("  prepare", lambda t=ticket, r=record: audits.prepare(t, r, parts, expires=None))
+            await line("  commit", lambda t=ticket: audits.commit(t))
+            await line("  finish", lambda t=ticket: audits.finish(t, AuditEnd(AuditStatus.COMPLETED, 2.0)))
+            await line("  sweep", lambda t=ticket: audits.sweep(t))
+        await line("  read", lambda: audits.read("acme", label[:2]))
+        await line("  delete", lambda: audits.delete("acme", label[:2]))
