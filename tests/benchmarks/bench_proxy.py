@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-from serving import Upstream, config, serve
 
 from bastion.app import create_app
 from bastion.bootstrap import bootstrap
+from serving import Upstream, config, serve
 
 CALLS = 300
 
@@ -24,7 +24,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, serve(upstream) as direct:
         app = create_app(bootstrap(config(Path(folder), direct)))
         with serve(app) as url:
-            print(f"{'messages':>9}{'chat':>6}{'direct p50':>12}{'bastion p50':>13}{'added ms':>10}{'p95':>8}{'req/s at 16':>13}")
+            print(
+                f"{'messages':>9}{'chat':>6}{'direct p50':>12}{'bastion p50':>13}{'added ms':>10}{'p95':>8}{'req/s at 16':>13}"
+            )
             for messages in (10, 100):
                 for chat in (None, "bench"):
                     row(direct, url, messages, chat)
@@ -64,6 +66,8 @@ def throughput(url: str, raw: bytes) -> float:
     with httpx.Client(trust_env=False, headers=headers, limits=httpx.Limits(max_connections=16)) as client:
         with ThreadPoolExecutor(16) as pool:
             begun = time.perf_counter()
-            done = list(pool.map(lambda _: client.post(url + "/v1/chat/completions", content=raw).status_code, range(400)))
+            done = list(
+                pool.map(lambda _: client.post(url + "/v1/chat/completions", content=raw).status_code, range(400))
+            )
             assert set(done) == {200}
             return len(done) / (time.perf_counter() - begun)

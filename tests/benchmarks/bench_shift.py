@@ -21,8 +21,14 @@ def conversation(length: int) -> list[dict[str, Any]]:
     """A conversation of turns and tool rounds, no two messages alike (a memo of counts must not help)."""
     talk: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful assistant."}]
     for turn in range(length // 4):
-        said = f"In turn {turn} the committee of {turn * 7} members met on Tuesday and published what it had found. " * 6
-        call = {"id": f"call_{turn % 3}", "type": "function", "function": {"name": "look", "arguments": f'{{"n":{turn}}}'}}
+        said = (
+            f"In turn {turn} the committee of {turn * 7} members met on Tuesday and published what it had found. " * 6
+        )
+        call = {
+            "id": f"call_{turn % 3}",
+            "type": "function",
+            "function": {"name": "look", "arguments": f'{{"n":{turn}}}'},
+        }
         talk += [
             {"role": "user", "content": said},
             {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -52,7 +58,9 @@ def fresh_counter() -> TokenCounter:
 def main() -> None:
     """Print the table: floor, whole shift to half, and the shift alone with counts known."""
     counter = fresh_counter()
-    print(f"{'messages':>9}{'tokens':>10}{'floor ms':>11}{'shift ms':>11}{'/ floor':>9}{'known ms':>11}{'us/message':>12}")
+    print(
+        f"{'messages':>9}{'tokens':>10}{'floor ms':>11}{'shift ms':>11}{'/ floor':>9}{'known ms':>11}{'us/message':>12}"
+    )
     for size in SIZES:
         talk = conversation(size)
         tokens = [counter(message) for message in talk]

@@ -48,7 +48,9 @@ async def measured(endpoint: str) -> None:
         document = {"entries": [{"id": n, "content": f"{n} é " * 160} for n in range(size)]}
         parts, sha = pack(document)
         for turn in ("first", "second"):
-            ticket = await line(f"{label}, {turn}: begin", lambda: audits.begin("acme", label[:2], "g", now=1, expires=None))
+            ticket = await line(
+                f"{label}, {turn}: begin", lambda: audits.begin("acme", label[:2], "g", now=1, expires=None)
+            )
             record = AuditRecord(ticket.generation_id, AuditStatus.PREPARED, 1.0, 2.0, len(parts), sha)
             await line("  prepare", lambda t=ticket, r=record: audits.prepare(t, r, parts, expires=None))
             await line("  commit", lambda t=ticket: audits.commit(t))

@@ -120,11 +120,40 @@ odd = st.recursive(
     max_leaves=8,
 )
 names = st.sampled_from(
-    ["model", "messages", "routing", "max_tokens", "max_completion_tokens", "stream", "tools", "functions", "response_format", "tool_choice", "modalities", "stream_options", "function_call", "n", "stop"]
+    [
+        "model",
+        "messages",
+        "routing",
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "tools",
+        "functions",
+        "response_format",
+        "tool_choice",
+        "modalities",
+        "stream_options",
+        "function_call",
+        "n",
+        "stop",
+    ]
 )
 odd_messages = st.lists(
     st.dictionaries(
-        st.sampled_from(["role", "content", "tool_calls", "tool_call_id", "name", "function_call", "meta", "pinned", "refusal", "audio"]),
+        st.sampled_from(
+            [
+                "role",
+                "content",
+                "tool_calls",
+                "tool_call_id",
+                "name",
+                "function_call",
+                "meta",
+                "pinned",
+                "refusal",
+                "audio",
+            ]
+        ),
         odd | st.sampled_from(["user", "assistant", "tool", "system"]),
         max_size=5,
     ),

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.world import LONG, World, chat, worlds
 from bastion.app import create_app
 from bastion.bootstrap import bootstrap
+from gateway.world import LONG, World, chat, worlds
 from serving import Upstream, config, serve
 
 EVENTS = [

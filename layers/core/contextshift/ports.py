@@ -227,7 +227,10 @@ class AuditWriter(Protocol):
     async def prepare(
         self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
     ) -> None:
-        """Write parts and record under keys of this generation's own; nobody can read them yet."""
+        """Write parts and record under keys of this generation's own; nobody can read them yet.
+
+        A record that has its ``end`` already (a request refused for its size) is written as ended.
+        """
 
     async def commit(self, ticket: Ticket) -> Commit:
         """Make the prepared audit the newest, unless a later one already is, or the chat is gone."""

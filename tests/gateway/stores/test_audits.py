@@ -8,9 +8,11 @@ import json
 import secrets
 import time
 import zlib
+from dataclasses import replace
 
 import pytest
 
+from contextshift.audit import AuditStatus
 from contextshift.ports import Commit, Ticket
 from gateway.stores.life import (
     ACCOUNT,
@@ -24,6 +26,8 @@ from gateway.stores.life import (
     fresh_chat,
     owner,
     prepare,
+    record_of,
+    split,
 )
 
 pytestmark = pytest.mark.anyio
@@ -107,6 +111,20 @@ async def test_the_same_end_again_is_success_and_keeps_the_first_time(kept: Kept
     audit = await kept.store.read(ACCOUNT, chat)
     assert audit is not None
     assert audit.record.end == completed(1.5)
+
+
+async def test_an_audit_may_be_prepared_with_its_end_and_never_ends_again(kept: Kept, chat: str) -> None:
+    ticket = await begin(kept.store, chat)
+    parts = split(document(ticket))
+    end = failed()
+    record = replace(record_of(ticket, parts, now=time.time()), status=end.status, end=end)
+    await kept.store.prepare(ticket, record, parts, expires=None)
+    assert await kept.store.commit(ticket) is Commit.COMMITTED
+    assert not await kept.store.finish(ticket, completed())
+    audit = await kept.store.read(ACCOUNT, chat)
+    assert audit is not None
+    assert audit.record.status is AuditStatus.FAILED
+    assert audit.record.end == end
 
 
 async def test_another_end_is_refused_and_changes_nothing(kept: Kept, chat: str) -> None:

@@ -61,7 +61,8 @@ def head_of(item: Item, now: float) -> Head:
 
 
 def record_item(ticket: Ticket, record: AuditRecord, expires: int | None, now: float) -> Item:
-    """Return the record of a prepared audit as an item."""
+    """Return an audit's record as an item; one that was refused at once has its end already."""
+    ended = {} if record.end is None else end_item(record.end)
     return {
         "pk": text(ticket_partition(ticket)),
         "sk": text(record_sk(ticket.seq)),
@@ -71,6 +72,7 @@ def record_item(ticket: Ticket, record: AuditRecord, expires: int | None, now: f
         "parts": number(record.parts),
         "sha": text(record.sha),
         "deadline": number(record.deadline),
+        **ended,
         **expiring(expires),
         **stamps(now, record.created_at),
     }

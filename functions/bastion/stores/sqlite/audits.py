@@ -30,8 +30,10 @@ RETURNING epoch, seq
 """
 # The life must still be lived, and an ended record never becomes a prepared one again.
 _PREPARE = """
-INSERT INTO records (epoch, seq, gid, status, attempt, parts, sha, deadline, expires, created_at, updated_at)
-SELECT :epoch, :seq, :gid, :status, :attempt, :parts, :sha, :deadline, :expires, :created_at, :now
+INSERT INTO records (epoch, seq, gid, status, attempt, parts, sha, deadline, expires, created_at, updated_at,
+    finished_at, "usage", error, actual_usd, diagnostics)
+SELECT :epoch, :seq, :gid, :status, :attempt, :parts, :sha, :deadline, :expires, :created_at, :now,
+    :finished_at, :usage, :error, :actual_usd, :diagnostics
 WHERE EXISTS (SELECT 1 FROM lives WHERE epoch = :epoch AND (:attempt = 1 OR cur IS NULL OR cur <= :seq))
 ON CONFLICT (epoch, seq) DO UPDATE SET attempt = :attempt, parts = :parts, sha = :sha, deadline = :deadline,
     expires = :expires, updated_at = :now
@@ -80,7 +82,9 @@ class SqliteAuditStore:
         self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
     ) -> None:
         """Write parts and record under the generation's own place; see `AuditWriter.prepare`."""
-        values = _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
+        values = _NO_END | _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
+        if record.end is not None:
+            values |= _end_values(record.end)
 
         def work(db: sqlite3.Connection) -> None:
             if db.execute(_PREPARE, values).rowcount == 1:
@@ -177,6 +181,10 @@ def _record_values(ticket: Ticket, record: AuditRecord) -> dict[str, object]:
         "deadline": record.deadline,
         "created_at": record.created_at,
     }
+
+
+_NO_END: dict[str, object] = dict.fromkeys(("finished_at", "usage", "error", "actual_usd", "diagnostics"))
+"""The ending of a record that is only prepared."""
 
 
 def _end_values(end: AuditEnd) -> dict[str, object]:
