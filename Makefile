@@ -28,8 +28,9 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format --quiet .
 
-bench: install
-	$(BIN)/python -m benchmarks
+## make bench: every measurement, as ratios against a peer in the same run; make bench ONLY="shift proxy"
+bench: install emulators node
+	PYTHONPATH=$(PATHS):tests $(BIN)/python -m benchmarks $(ONLY)
 
 lock: $(VENV)/.dev
 	bash infra/lock.sh
