@@ -43,14 +43,14 @@ install: $(VENV)/.dev vocab
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r infra/uv.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 
 $(VENV)/.run: requirements.lock | $(BIN)/python
-	test -e $(VENV)/.dev || $(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< infra/uv.lock
+	test -e $(VENV)/.dev || $(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< requirements-uv.lock
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< infra/uv.lock
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< requirements-uv.lock
 	@touch $@
 
 .PHONY: vocab
