@@ -14,13 +14,14 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit"},
-    {"messages", "words", "estimate", "body", "settings", "ports"},
-    {"groups", "fakes", "budget"},
+    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
+    {"messages", "words", "estimate", "body", "settings", "ports", "extract", "guard"},
+    {"groups", "budget"},
     {"protection", "strategies", "catalogue"},
-    {"registry"},
+    {"registry", "hosting"},
     {"shift"},
-    {"fit"},
+    {"interceptors"},
+    {"fit", "fakes"},
     {"report"},
     {"planner"},
     {"ledger"},

@@ -10,9 +10,11 @@ from typing import Any
 
 from bastion.tokenizers.registry import counter_for
 from contextshift import Budget, TokenCounter, shift_context
+from contextshift.guard import Guard
 from contextshift.shift import shift_situation, situate
-from contextshift.strategies import Truncate
+from contextshift.strategies import BUILTIN
 
+GUARD = Guard()
 SIZES = (10, 100, 1_000, 10_000)
 VOCAB = (Path(__file__).parents[2] / "layers" / "vocab",)
 
@@ -71,7 +73,7 @@ def main() -> None:
                 counter(message)
 
         def known(talk: list[dict[str, Any]] = talk, tokens: list[int] = tokens, half: int = half) -> None:
-            shift_situation(situate(talk, tokens, Budget(half), counter.profile), Truncate())
+            shift_situation(situate(talk, tokens, Budget(half), counter), BUILTIN[0], GUARD)
 
         base, whole = milliseconds(floor), milliseconds(lambda t=talk, h=half: shift_context(t, counter, h))
         alone = milliseconds(known)

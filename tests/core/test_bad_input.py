@@ -62,7 +62,7 @@ def test_headroom_is_a_share(headroom):
 
 
 def test_an_unknown_strategy_says_which_are_known():
-    with pytest.raises(InvalidInput, match="manual, truncate"):
+    with pytest.raises(InvalidInput, match="truncate, vector-recall"):
         shift_context([U(1)], lambda _: 1, 10, strategy="vanish")
 
 

@@ -8,7 +8,8 @@ recordings that hold a request and the usage OpenAI reported for it (2024-2026);
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,19 @@ RESPONSE_FORMAT = 8
 """Over the compact JSON of a reply's schema: never under on 12 recordings, over by 0-55."""
 _SYSTEM_END = 200
 """Characters of a system message that are looked at for how a blank line joins its end."""
+
+_ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
+_NAMES = 1_024
+"""Names of tools whose tokens a counter remembers."""
+_NAME_LENGTH = 64
+"""Longest of them, in characters: OpenAI allows no more."""
+
+_ONE_PAIR = re.compile(
+    r"""\{"[^"\\\x00-\x1f]*+":(?:"(?:[^"\\\x00-\x1f]|\\["\\bfnrt])*+"|-?[1-9][0-9]*+|0|true|false|null)\}"""
+)
+"""JSON of one simple pair that is written as compactly as `compact_json` would: most calls of most tools."""
+_PAIR_LENGTH = 128
+"""Characters up to which the pattern is quicker than reading and writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +109,36 @@ ImageRule = TileRule | PatchRule
 
 
 class OpenAIChatCounter:
-    """A `TokenCounter` for OpenAI's chat completions. Stateless; safe across threads."""
+    """A `TokenCounter` for OpenAI's chat completions. Safe across threads; what it remembers changes no count.
+
+    Messages of the usual shapes (a role with text, a tool's result, calls) take a short way, which is a tenth
+    of the time of taking a message apart, and gives the same number.
+    """
 
     def __init__(self, encoding: Encoding, costs: ChatCosts = CLASSIC, images: ImageRule | None = None) -> None:
         self.profile = TokenizerProfile(encoding.name)
         self._encoding = encoding
+        self._count = encoding.count
         self._costs = costs
         self._images = images or TileRule(85, 170)
+        self._roles = _Roles(encoding.count)
+        self._names: dict[str, int] = {}
 
     def __call__(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of one message with its overhead, as they add to the prompt's total."""
+        try:
+            tokens, content = self._roles[message["role"]], message["content"]
+            size = len(message)
+            if type(content) is str and (size == 2 or (size == 3 and "tool_call_id" in message)):
+                return tokens + self._count(content)
+            if size == 3 and (content is None or type(content) is str):
+                return tokens + self._plain_calls(message["tool_calls"]) + (self._count(content) if content else 0)
+        except (KeyError, TypeError):  # another shape, an unusual role
+            pass
+        return self._whole(message)
+
+    def _whole(self, message: Mapping[str, Any]) -> int:
+        """Return the tokens of a message of any shape."""
         pieces, count = take_apart(message), self._encoding.count
         total = MESSAGE + self._field(message, "role") + sum(map(count, (*pieces.texts, *pieces.others)))
         total += self._field(message, "refusal") + self._calls(pieces.calls)
@@ -137,10 +171,34 @@ class OpenAIChatCounter:
         return sum(self._call(call) + overhead for call in calls)
 
     def _call(self, call: Call) -> int:
-        # The model reads a call by its full name and as JSON of OpenAI's own making; broken JSON stays as it is.
-        count, arguments = self._encoding.count, parsed_arguments(call.arguments)
-        tokens = count(call.arguments if arguments is None else compact_json(arguments))
-        return count(call.name) + count(f"functions.{call.name}") + tokens
+        # The model reads a call by its full name and as JSON of OpenAI's own making.
+        return self._name(call.name) + self._arguments(call.arguments)
+
+    def _plain_calls(self, calls: object) -> int:
+        """Return the tokens of calls of functions in their usual shape; raises KeyError or TypeError on another."""
+        if type(calls) is not list:
+            raise TypeError
+        total = 0
+        for call in calls:
+            function = call["function"]
+            name, arguments = function["name"], function["arguments"]
+            if type(name) is not str or type(arguments) is not str or "custom" in call:
+                raise TypeError
+            total += self._name(name) + self._arguments(arguments)
+        return total + (self._costs.call if len(calls) == 1 else len(calls) * self._costs.parallel_call)
+
+    def _name(self, name: str) -> int:
+        tokens = self._names.get(name)
+        if tokens is None:
+            tokens = self._count(name) + self._count(f"functions.{name}")
+            if len(name) <= _NAME_LENGTH and len(self._names) < _NAMES:
+                self._names[name] = tokens
+        return tokens
+
+    def _arguments(self, arguments: str) -> int:
+        if len(arguments) <= _PAIR_LENGTH and _ONE_PAIR.fullmatch(arguments):
+            return self._count(arguments)
+        return self._encoding.count_rewritten(arguments, _compact)
 
     def _tools(self, request: Mapping[str, Any]) -> int:
         functions = _functions(request)
@@ -172,6 +230,25 @@ class OpenAIChatCounter:
         wanted = request.get("response_format")
         schema = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
         return RESPONSE_FORMAT + self._encoding.count(compact_json(schema)) if schema is not None else 0
+
+
+class _Roles(dict[str, int]):
+    """Tokens of a message's frame by its role, each counted when it is first met; raises KeyError on unusual roles."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, role: str) -> int:
+        if role not in _ROLES:
+            raise KeyError(role)
+        return self.setdefault(role, MESSAGE + self._count(role))
+
+
+def _compact(arguments: str) -> str:
+    """Return call arguments as compact JSON; what is no JSON object stays as it is."""
+    value = parsed_arguments(arguments)
+    return arguments if value is None else compact_json(value)
 
 
 def _functions(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:

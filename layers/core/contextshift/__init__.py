@@ -29,7 +29,7 @@ from contextshift.messages import Message, Role, Source
 from contextshift.reasons import ALL_REASONS, Passed, Reason
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.shift import Excluded, ShiftResult, Truncated, shift_context
-from contextshift.strategies import BUILTIN, Departure, Proposal, Situation, Strategy
+from contextshift.strategies import BUILTIN, Proposal, Situation, Strategy
 from contextshift.tokens import CountTokens, TokenCounter, TokenizerProfile, text_counter
 from contextshift.words import WordCounter
 
@@ -43,7 +43,6 @@ __all__ = [
     "ContextStrategyRegistry",
     "CountTokens",
     "CounterFault",
-    "Departure",
     "Excluded",
     "Groups",
     "InvalidInput",

@@ -39,6 +39,7 @@ from contextshift.errors import (
     ReplyLimitTooLarge,
     TokenBudgetExceeded,
 )
+from contextshift.hosting import acts_when_fitting
 from contextshift.messages import Message
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
@@ -207,7 +208,7 @@ def _situation(question: Question, asked: Measure) -> Situation:
         question.messages,
         asked.tokens,
         asked.budget or unlimited,
-        asked.counter.profile,
+        asked.counter,
         headroom=question.settings.headroom,
         rules=asked.model.message_rules,
         pinned=question.settings.pin,
@@ -219,9 +220,9 @@ def _manual_departures(
 ) -> ShiftResult | None:
     """Return what leaves whether or not all would fit, None where nothing is marked."""
     strategy = registry.get(question.settings.context_strategy)
-    if not strategy.acts_when_fitting:
+    if not acts_when_fitting(strategy, registry.guard):
         return None
-    result = shift_situation(replace(situation, allowance=situation.total), strategy)
+    result = shift_situation(replace(situation, allowance=situation.total), strategy, registry.guard)
     return result if result.excluded else None
 
 
@@ -297,7 +298,7 @@ def _cut(
     registry: ContextStrategyRegistry,
     candidates: Sequence[Candidate],
 ) -> Decision:
-    result = shift_situation(situation, registry.get(question.settings.context_strategy))
+    result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
     used = replace(asked, prompt=result.tokens)
     _check_cost(question, used)
     return Decision(

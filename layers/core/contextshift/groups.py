@@ -16,14 +16,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contextshift.messages import Message, Role, content_parts
+from contextshift.messages import Message, content_parts
 
 __all__ = ["Groups", "group_messages", "makes_calls"]
 
 _ID_FIELDS = ("tool_call_id", "toolCallId", "callId", "tool_use_id", "call_id")
-_NEVER_RESULTS = frozenset((Role.SYSTEM, Role.DEVELOPER))
-_Key = tuple[str, str]
-"""("id", …) or, for legacy function messages, ("name", …)."""
+_CALL_FIELDS = frozenset(("tool_calls", "function_call", *_ID_FIELDS))
+"""An assistant message with none of these, and whose content is text, makes no call."""
+_NEVER_RESULTS = frozenset(("system", "developer"))
+_Key = str | tuple[str]
+"""An id; or, for legacy function messages, a name in a tuple of its own, so that it never equals an id."""
 
 
 @dataclass(slots=True)
@@ -45,12 +47,14 @@ class Groups:
         return self.members.get(first) or (first,)
 
 
-@dataclass(slots=True)
 class _Call:
     """One call that an assistant message made."""
 
-    assistant: int
-    open: bool = True
+    __slots__ = ("assistant", "open")
+
+    def __init__(self, assistant: int) -> None:
+        self.assistant = assistant
+        self.open = True
 
 
 class _Desk:
@@ -74,7 +78,7 @@ class _Desk:
         self.all += calls
 
     def answers(self, key: _Key | None) -> int | None:
-        """Close the call that a result of ``key`` answers and return its assistant message, None for an orphan."""
+        """Close the call that a result answers and return its assistant message, None for an orphan."""
         if key is None:
             return self._oldest_of_nearest()
         waiting = self._waiting.get(key, ())
@@ -83,7 +87,7 @@ class _Desk:
             if call.open:
                 call.open = False
                 return call.assistant
-        return self._oldest_of_nearest() if key[0] == "name" else None
+        return None if isinstance(key, str) else self._oldest_of_nearest()
 
     def _oldest_of_nearest(self) -> int | None:
         while self._next < len(self._nearest):
@@ -102,11 +106,14 @@ def group_messages(messages: Sequence[Message]) -> Groups:
     desk = _Desk()
     for index, message in enumerate(messages):
         role = message.get("role")
-        if role == Role.ASSISTANT:
+        plain = isinstance(message.get("content"), str)
+        if role == "assistant":
+            if plain and _CALL_FIELDS.isdisjoint(message):
+                continue
             keys = list(_call_keys(message))
             if keys:
                 desk.opens(index, keys)
-        elif role not in _NEVER_RESULTS:
+        elif not (plain and role == "user") and role not in _NEVER_RESULTS:
             callers = [desk.answers(key) for key in _result_keys(message)]
             for assistant in callers:
                 if assistant is not None:
@@ -119,7 +126,7 @@ def group_messages(messages: Sequence[Message]) -> Groups:
 
 def makes_calls(message: Message) -> bool:
     """Whether an assistant message calls a tool."""
-    return message.get("role") == Role.ASSISTANT and next(_call_keys(message), False) is not False
+    return message.get("role") == "assistant" and next(_call_keys(message), False) is not False
 
 
 def _join(parent: list[int], one: int, other: int) -> None:
@@ -161,16 +168,16 @@ def _call_keys(message: Message) -> Iterator[_Key | None]:
 
 def _result_keys(message: Message) -> Iterator[_Key | None]:
     role = message.get("role")
-    own = None if role == Role.USER else _own_id(message)
+    own = None if role == "user" else _own_id(message)
     if own is not None:
         yield _id_key(own)
     parts = [part for part in content_parts(message) if part.get("type") == "tool_result"]
     for part in parts:
         yield _id_key(_own_id(part))
     if own is None and not parts:
-        if role == Role.TOOL:
+        if role == "tool":
             yield None
-        elif role == Role.FUNCTION:
+        elif role == "function":
             yield _name_key(message.get("name"))
 
 
@@ -183,8 +190,8 @@ def _own_id(holder: Mapping[str, object]) -> object | None:
 
 
 def _id_key(value: object) -> _Key | None:
-    return ("id", value) if isinstance(value, str) else None
+    return value if isinstance(value, str) else None
 
 
 def _name_key(value: object) -> _Key | None:
-    return ("name", value) if isinstance(value, str) else None
+    return (value,) if isinstance(value, str) else None

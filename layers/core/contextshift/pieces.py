@@ -27,6 +27,7 @@ _DATA_KEYS = frozenset(
 _DATA_URL = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*\Z")
 _BASE64_LEAST = 256
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
 _JOINERS = "\u200d\ufe0e\ufe0f"
 _SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 _LONGEST_CLUSTER = 32
@@ -73,7 +74,7 @@ def compact_json(value: object) -> str:
     '{"a":[1,"é"]}'
     """
     try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+        return _ENCODER.encode(value)
     except RecursionError:
         return ""
     except (TypeError, ValueError):

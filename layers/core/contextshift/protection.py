@@ -11,6 +11,7 @@ whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from contextshift.groups import Groups, makes_calls
 from contextshift.messages import (
@@ -26,60 +27,80 @@ from contextshift.messages import (
 )
 from contextshift.reasons import Reason
 
-__all__ = ["protect"]
+__all__ = ["Protection", "protect"]
 
 _PROTECTED_SOURCES = frozenset((Source.SYSTEM, Source.CHARACTER, Source.PERSONA))
 _PROTECTED_ROLES = frozenset((Role.SYSTEM, Role.DEVELOPER))
+_PLAIN_ROLES = KNOWN_ROLES - _PROTECTED_ROLES
+_MARKS = frozenset(("meta", "pinned"))
 
 
-def protect(messages: Sequence[Message], groups: Groups) -> dict[int, Reason]:
-    """Return the protected messages by index, each with the reason for it.
+class Protection(NamedTuple):
+    """What is protected, and where the current turn begins."""
+
+    reasons: dict[int, Reason]
+    """The protected messages by index, each with the reason for it."""
+    current: int | None
+    """The current user input, or the last message where no user speaks; None in an empty conversation."""
+
+
+def protect(messages: Sequence[Message], groups: Groups) -> Protection:
+    """Decide what is protected.
 
     >>> from contextshift.groups import group_messages
     >>> talk = [{"role": "user"}, {"role": "assistant"}, {"role": "user"}]
-    >>> protect(talk, group_messages(talk))
+    >>> protect(talk, group_messages(talk)).reasons
     {2: <Reason.CURRENT_TURN: 'protected-current-turn'>}
     """
-    sources = [source_of(message) if "meta" in message else None for message in messages]
-    protected = _by_source_and_role(messages, sources)
-    for index in _current_turn(messages, sources):
-        protected.setdefault(index, Reason.CURRENT_TURN)
-    for first, members in groups.members.items():
-        if first in protected or any(member in protected for member in members):
+    reasons: dict[int, Reason] = {}
+    for index, message in enumerate(messages):
+        if message.get("role") not in _PLAIN_ROLES or not _MARKS.isdisjoint(message):
+            reason = _own_reason(message)
+            if reason is not None:
+                reasons[index] = reason
+    current, newest = _current_turn(messages)
+    if current is not None:
+        reasons.setdefault(current, Reason.CURRENT_TURN)
+        for index in range(newest, len(messages)):
+            if _is_history(messages[index]):
+                reasons.setdefault(index, Reason.CURRENT_TURN)
+    for members in groups.members.values():
+        if not reasons.keys().isdisjoint(members):
             for member in members:
-                protected.setdefault(member, Reason.GROUP)
-    return protected
+                reasons.setdefault(member, Reason.GROUP)
+    return Protection(reasons, current)
 
 
-def _by_source_and_role(messages: Sequence[Message], sources: Sequence[str | None]) -> dict[int, Reason]:
-    protected: dict[int, Reason] = {}
-    for index, (message, source) in enumerate(zip(messages, sources, strict=True)):
-        role = message.get("role")
-        if source in _PROTECTED_SOURCES or (source in HISTORY_SOURCES and role in _PROTECTED_ROLES):
-            protected[index] = Reason.SYSTEM
-        elif is_pinned(message):
-            protected[index] = Reason.PINNED
-        elif is_required(message):
-            protected[index] = Reason.REQUIRED
-        elif source in HISTORY_SOURCES and role not in KNOWN_ROLES:
-            protected[index] = Reason.UNKNOWN_ROLE
-    return protected
+def _own_reason(message: Message) -> Reason | None:
+    """Return why a message is protected by itself, None where it is not."""
+    role, source = message.get("role"), source_of(message)
+    spoken = source in HISTORY_SOURCES
+    if source in _PROTECTED_SOURCES or (spoken and role in _PROTECTED_ROLES):
+        return Reason.SYSTEM
+    if is_pinned(message):
+        return Reason.PINNED
+    if is_required(message):
+        return Reason.REQUIRED
+    return Reason.UNKNOWN_ROLE if spoken and role not in KNOWN_ROLES else None
 
 
-def _current_turn(messages: Sequence[Message], sources: Sequence[str | None]) -> list[int]:
-    """Return u and the newest round; without a user message, the last message of the conversation."""
-    spoken = [index for index, source in enumerate(sources) if source in HISTORY_SOURCES]
-    if not spoken:
-        return [len(messages) - 1] if messages else []
-    last_user = last_call = -1
-    for index in reversed(spoken):
+def _is_history(message: Message) -> bool:
+    return "meta" not in message or source_of(message) in HISTORY_SOURCES
+
+
+def _current_turn(messages: Sequence[Message]) -> tuple[int | None, int]:
+    """Return the current user input and the start of the newest round."""
+    last_call = last_spoken = None
+    for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if last_user < 0 and is_user_turn(message):
-            last_user = index
-            break
-        if last_call < 0 and makes_calls(message):
+        if not _is_history(message):
+            continue
+        if last_spoken is None:
+            last_spoken = index
+        if is_user_turn(message):
+            return index, index if last_call is None else last_call
+        if last_call is None and makes_calls(message):
             last_call = index
-    if last_user < 0:
-        return [spoken[-1]]
-    newest = last_call if last_call > last_user else last_user
-    return [last_user, *(index for index in spoken if index >= newest)]
+    if last_spoken is None:
+        last_spoken = len(messages) - 1 if messages else None
+    return last_spoken, len(messages)

@@ -29,6 +29,13 @@ class Reason(StrEnum):
     GROUP = "protected-group"
     """Stayed: a call or result whose group holds a protected block."""
 
+    SHORTENED = "shortened"
+    """Stayed, with less text than it came with."""
+    SUMMARY = "summary"
+    """Stayed: made on the way, in the place of what left."""
+    ADDED = "added"
+    """Stayed: an interceptor put it there."""
+
     REFUSED = "refused"
     """Not sent, nor anything else: the request was refused, and this block was not protected."""
 
@@ -40,6 +47,8 @@ class Reason(StrEnum):
     """Left: its owner marked it for exclusion."""
     TURN_ALIGNMENT = "turn-alignment"
     """Left: the target wants history to start with a user message."""
+    INTERCEPTOR = "interceptor"
+    """Left: an interceptor took it out."""
 
 
 class Passed(StrEnum):

@@ -1,41 +1,75 @@
-"""Strategies by name. Built-ins are there; whoever registers another gets back the undo."""
+"""Strategies by name. Built-ins are there; whoever registers another gets back the undo.
+
+Packages offer strategies as entry points of the group ``contextshift.strategies``. None is loaded unless it is
+named: installing a package must not change what becomes of a conversation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
 
 from contextshift.errors import InvalidInput
+from contextshift.guard import Guard
 from contextshift.strategies import BUILTIN, Strategy
 
-__all__ = ["ContextStrategyRegistry"]
+__all__ = ["ENTRY_POINTS", "ContextStrategyRegistry"]
+
+ENTRY_POINTS = "contextshift.strategies"
 
 
 class ContextStrategyRegistry:
-    """Knows strategies by id.
+    """Knows strategies by id, and guards those that are not built in.
 
     >>> registry = ContextStrategyRegistry()
     >>> registry.ids()
-    ('manual', 'truncate')
+    ('clear-tool-results', 'manual', 'middle-out', 'summarize', 'truncate', 'vector-recall')
     """
 
-    def __init__(self, strategies: Iterable[Strategy] = BUILTIN) -> None:
+    def __init__(self, strategies: Iterable[Strategy] = BUILTIN, guard: Guard | None = None) -> None:
         self._strategies: dict[str, Strategy] = {strategy.id: strategy for strategy in strategies}
+        self.guard = guard or Guard()
 
     def register(self, strategy: Strategy) -> Callable[[], None]:
         """Add a strategy, or put it in the place of one of the same id; return the clean-up.
 
-        The clean-up restores what was there before, once; calling it again does nothing.
+        The clean-up restores what was there before, once; when somebody else has taken the place since, it
+        leaves that alone.
         """
-        before = self._strategies.get(strategy.id)
-        self._strategies[strategy.id] = strategy
+        name = _checked_id(strategy)
+        before = self._strategies.get(name)
+        self._strategies[name] = strategy
 
         def restore() -> None:
-            if self._strategies.get(strategy.id) is not strategy:
+            if self._strategies.get(name) is not strategy:
                 return
             if before is None:
-                del self._strategies[strategy.id]
+                del self._strategies[name]
             else:
-                self._strategies[strategy.id] = before
+                self._strategies[name] = before
+
+        return restore
+
+    def load(self, names: Iterable[str], points: Iterable[EntryPoint] | None = None) -> Callable[[], None]:
+        """Register the entry points ``names``, and no other; return the clean-up of all of them.
+
+        Raises InvalidInput for a name that no installed package offers, that two offer, or that is taken.
+        """
+        offered: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=ENTRY_POINTS) if points is None else points:
+            offered.setdefault(point.name, []).append(point)
+        undo: list[Callable[[], None]] = []
+        for name in names:
+            found = offered.get(name, [])
+            if len(found) != 1 or name in self._strategies:
+                why = "taken already" if name in self._strategies else f"offered {len(found)} times"
+                raise InvalidInput(f"the strategy {name!r} is {why}; offered: {', '.join(sorted(offered))}", name)
+            loaded = found[0].load()
+            undo.append(self.register(loaded() if isinstance(loaded, type) else loaded))
+
+        def restore() -> None:
+            for one in reversed(undo):
+                one()
 
         return restore
 
@@ -52,3 +86,10 @@ class ContextStrategyRegistry:
             raise InvalidInput(
                 f"no context strategy {strategy_id!r}; known: {known}", "context_strategy", "unknown_strategy"
             ) from None
+
+
+def _checked_id(strategy: Strategy) -> str:
+    name = getattr(strategy, "id", None)
+    if not isinstance(name, str) or not name:
+        raise InvalidInput("a strategy needs an id, a string", "id", "invalid_type")
+    return name

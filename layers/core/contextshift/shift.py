@@ -11,18 +11,20 @@ tokenised once; the work is linear in the number of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contextshift.budget import Budget, as_budget
 from contextshift.errors import ContextShiftError, CounterFault, InvalidInput, TokenBudgetExceeded
 from contextshift.groups import Groups, group_messages
-from contextshift.messages import HISTORY_SOURCES, Message, check_messages, source_of
+from contextshift.guard import Guard
+from contextshift.hosting import acts_when_fitting, propose
+from contextshift.messages import HISTORY_SOURCES, Message, Source, check_messages, source_of
 from contextshift.protection import protect
 from contextshift.reasons import Reason
 from contextshift.registry import ContextStrategyRegistry
-from contextshift.strategies import Departure, Proposal, Situation, Strategy
+from contextshift.strategies import Proposal, Situation, Strategy, Truncate, with_text
 from contextshift.tokens import CountTokens, TokenizerProfile
 
 __all__ = [
@@ -35,13 +37,14 @@ __all__ = [
     "shift_context",
     "shift_situation",
     "situate",
+    "subset",
 ]
 
-_TRUNCATE = "truncate"
 _REGISTRY = ContextStrategyRegistry()
+_TRUNCATE = Truncate()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Excluded:
     """A block that left."""
 
@@ -54,7 +57,7 @@ class Excluded:
     """Where it stood in the input."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Truncated:
     """A block that became shorter; ``message`` stands in `ShiftResult.kept`."""
 
@@ -70,14 +73,19 @@ class ShiftResult:
     """What became of a conversation."""
 
     kept: list[Message]
-    """What fits, in the original order; the caller's own objects but for shortened ones."""
+    """What fits, in the original order; the caller's own objects but for shortened ones and a summary."""
     excluded: list[Excluded]
     """What left, in the order of leaving."""
     truncated: list[Truncated]
+    """What became shorter."""
     tokens: int
     """The whole prompt that remains: kept messages and fixed costs."""
     strategy: str
     diagnostics: list[Mapping[str, Any]] = field(default_factory=list)
+    origins: list[int | None] = field(default_factory=list)
+    """Where each kept message stood in the input; None for one that was made on the way."""
+    summary: Message | None = None
+    """The summary among ``kept``, where there is one."""
 
 
 def shift_context(
@@ -85,7 +93,7 @@ def shift_context(
     count_tokens: CountTokens,
     budget: int | Budget,
     *,
-    strategy: str | Strategy = _TRUNCATE,
+    strategy: str | Strategy = "truncate",
     headroom: float = 0.0,
     rules: Iterable[str] = (),
     pinned: Iterable[int] = (),
@@ -104,21 +112,21 @@ def shift_context(
     (['four'], 'context-shift')
     """
     check_messages(messages)
-    profile = getattr(count_tokens, "profile", None) or TokenizerProfile("custom")
     situation = situate(
         messages,
         count_messages(messages, count_tokens),
         as_budget(budget),
-        profile,
+        count_tokens,
         headroom=headroom,
         rules=rules,
         pinned=pinned,
     )
-    return shift_situation(situation, registry.get(strategy) if isinstance(strategy, str) else strategy)
+    chosen = registry.get(strategy) if isinstance(strategy, str) else strategy
+    return shift_situation(situation, chosen, registry.guard)
 
 
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> list[int]:
-    """Count every message once. Raises CounterFault, naming the index, unless each count is an int of 0 or more."""
+    """Count every message once. Raises CounterFault, with the index, unless each count is an int of 0 or more."""
     counts: list[int] = []
     for index, message in enumerate(messages):
         try:
@@ -127,7 +135,7 @@ def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> li
             raise
         except Exception as error:
             raise CounterFault(f"the token counter raised {type(error).__name__}", index) from error
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        if type(tokens) is not int or tokens < 0:
             raise CounterFault("the token counter must return a whole number, not negative", index)
         counts.append(tokens)
     return counts
@@ -137,7 +145,7 @@ def situate(
     messages: Sequence[Message],
     tokens: Sequence[int],
     budget: Budget,
-    profile: TokenizerProfile,
+    count_tokens: CountTokens,
     *,
     headroom: float = 0.0,
     rules: Iterable[str] = (),
@@ -147,32 +155,40 @@ def situate(
     if not 0 <= headroom < 1:
         raise InvalidInput("headroom must be at least 0 and below 1", "headroom")
     groups = group_messages(messages)
-    protected = protect(messages, groups)
+    protection = protect(messages, groups)
     for index in pinned:
+        if not 0 <= index < len(messages):
+            raise InvalidInput("there is no such message to pin", "pinned", "invalid_index")
         for member in groups.group(index):
-            protected.setdefault(member, Reason.PINNED if member == index else Reason.GROUP)
-    allowance = budget.allowance(profile)
-    return Situation(messages, tokens, groups, protected, allowance, budget, profile, headroom, frozenset(rules))
+            protection.reasons.setdefault(member, Reason.PINNED if member == index else Reason.GROUP)
+    profile = getattr(count_tokens, "profile", None) or TokenizerProfile("custom")
+    return Situation(
+        messages,
+        tokens,
+        groups,
+        protection.reasons,
+        protection.current,
+        sum(tokens),
+        budget.allowance(profile),
+        budget,
+        profile,
+        count_tokens,
+        headroom,
+        frozenset(rules),
+    )
 
 
-def shift_situation(situation: Situation, strategy: Strategy) -> ShiftResult:
+def shift_situation(situation: Situation, strategy: Strategy, guard: Guard) -> ShiftResult:
     """`shift_context` for messages that are already checked, counted and judged."""
-    diagnostics = grouping_diagnostics(situation.groups)
-    messages, tokens = situation.messages, situation.tokens
-    total = situation.total
-    if total <= situation.allowance and not strategy.acts_when_fitting:
-        return ShiftResult(list(messages), [], [], total + situation.budget.fixed, strategy.id, diagnostics)
-    if sum(tokens[index] for index in situation.protected) > situation.allowance:
+    found = grouping_diagnostics(situation.groups)
+    if situation.over <= 0 and not acts_when_fitting(strategy, guard):
+        return _as_it_came(situation, strategy, found)
+    if sum(situation.tokens[index] for index in situation.protected) > situation.allowance:
         raise TokenBudgetExceeded(breakdown(situation, situation.protected))
-    departures = _departures(situation, strategy, diagnostics)
-    gone = {departure.index for departure in departures}
-    kept = [message for index, message in enumerate(messages) if index not in gone]
-    excluded = [
-        Excluded(messages[d.index], d.reason, tokens[d.index], situation.groups.of[d.index], d.index)
-        for d in departures
-    ]
-    used = total - sum(item.tokens for item in excluded) + situation.budget.fixed
-    return ShiftResult(kept, excluded, [], used, strategy.id, diagnostics)
+    proposal = propose(strategy, situation, guard, found)
+    draft = _Draft(situation, proposal)
+    draft.finish(found)
+    return draft.result(strategy.id, found)
 
 
 def breakdown(situation: Situation, counted: Iterable[int]) -> dict[str, int]:
@@ -186,6 +202,31 @@ def breakdown(situation: Situation, counted: Iterable[int]) -> dict[str, int]:
     return {**shares, "reserve": budget.reserve, "over_by": over}
 
 
+def grouping_diagnostics(groups: Groups) -> list[Mapping[str, Any]]:
+    """Report calls that nobody answered and results that nobody asked for; both pass through."""
+    found: list[Mapping[str, Any]] = []
+    if groups.unanswered:
+        found.append({"code": "unanswered-call", "indices": list(groups.unanswered)})
+    if groups.orphans:
+        found.append({"code": "orphan-tool-result", "indices": list(groups.orphans)})
+    return found
+
+
+def subset(situation: Situation, rest: Sequence[int], messages: Sequence[Message], tokens: Sequence[int]) -> Situation:
+    """Return the situation of the messages ``rest`` alone; protection is carried along, not decided anew."""
+    place = {index: position for position, index in enumerate(rest)}
+    protected = {place[index]: reason for index, reason in situation.protected.items() if index in place}
+    return replace(
+        situation,
+        messages=messages,
+        tokens=tokens,
+        groups=group_messages(messages),
+        protected=protected,
+        current=None if situation.current is None else place.get(situation.current),
+        total=sum(tokens),
+    )
+
+
 def _share(situation: Situation, index: int) -> str:
     reason = situation.protected.get(index)
     if reason is Reason.CURRENT_TURN:
@@ -196,57 +237,86 @@ def _share(situation: Situation, index: int) -> str:
     return "history"
 
 
-def _departures(situation: Situation, strategy: Strategy, diagnostics: list[Mapping[str, Any]]) -> Sequence[Departure]:
-    """Return what leaves: the strategy's proposal if it keeps every promise, finished by truncation."""
-    proposal = strategy.propose(situation)
-    broken = _broken_promise(situation, proposal)
-    if broken is not None:
-        diagnostics.append({"code": "proposal-refused", "strategy": strategy.id, "promise": broken})
-        proposal = Proposal()
-    gone = {departure.index: departure for departure in proposal.departures}
-    rest = [index for index in range(len(situation.messages)) if index not in gone]
-    if sum(situation.tokens[index] for index in rest) <= situation.allowance:
-        return list(gone.values())
-    finish = _REGISTRY.get(_TRUNCATE).propose(_without(situation, rest))
-    return [*gone.values(), *(Departure(rest[d.index], d.reason) for d in finish.departures)]
+def _as_it_came(situation: Situation, strategy: Strategy, found: list[Mapping[str, Any]]) -> ShiftResult:
+    used = situation.total + situation.budget.fixed
+    origins: list[int | None] = list(range(len(situation.messages)))
+    return ShiftResult(list(situation.messages), [], [], used, strategy.id, found, origins)
 
 
-def _without(situation: Situation, rest: Sequence[int]) -> Situation:
-    """Return the situation of the messages ``rest`` alone; protection is carried along, not decided anew."""
-    place = {index: position for position, index in enumerate(rest)}
-    messages = [situation.messages[index] for index in rest]
-    return replace(
-        situation,
-        messages=messages,
-        tokens=[situation.tokens[index] for index in rest],
-        groups=group_messages(messages),
-        protected={place[index]: reason for index, reason in situation.protected.items()},
-    )
+class _Draft:
+    """A proposal carried out on paper: what is gone, what is shorter, and what that makes together."""
 
+    def __init__(self, situation: Situation, proposal: Proposal) -> None:
+        self._situation = situation
+        self._gone = dict(proposal.departures)
+        self._shorter: dict[int, tuple[Message, int]] = {}
+        self._summary: tuple[Message, int] | None = None
+        self._total = situation.total - sum(situation.tokens[index] for index in self._gone)
+        for index, text in proposal.replacements.items():
+            self._shorten(index, text)
+        if proposal.summary is not None:
+            self._add_summary(proposal.summary)
 
-def _broken_promise(situation: Situation, proposal: Proposal) -> str | None:
-    """Return the promise that a proposal breaks, None if it keeps them all."""
-    leaving = [departure.index for departure in proposal.departures]
-    checks: tuple[tuple[str, Callable[[], bool]], ...] = (
-        ("identity", lambda: not all(0 <= index < len(situation.messages) for index in leaving)),
-        ("identity", lambda: len(set(leaving)) != len(leaving)),
-        ("protection", lambda: any(index in situation.protected for index in leaving)),
-        ("groups", lambda: _splits_a_group(situation, set(leaving))),
-    )
-    return next((name for name, broken in checks if broken()), None)
+    def finish(self, found: list[Mapping[str, Any]]) -> None:
+        """Make it fit, whatever was proposed: without a summary that is too large, then by truncation."""
+        situation = self._situation
+        if self._total > situation.allowance and self._summary is not None:
+            found.append({"code": "summary-dropped"})
+            self._total -= self._summary[1]
+            self._summary = None
+        if self._total <= situation.allowance:
+            return
+        rest = [index for index in range(len(situation.messages)) if index not in self._gone]
+        messages = [self._message(index) for index in rest]
+        finish = _TRUNCATE.propose(subset(situation, rest, messages, [self._tokens(index) for index in rest]))
+        found += finish.diagnostics
+        for position, reason in finish.departures.items():
+            index = rest[position]
+            self._total -= self._tokens(index)
+            self._gone[index] = reason
+            self._shorter.pop(index, None)
 
+    def result(self, strategy: str, found: list[Mapping[str, Any]]) -> ShiftResult:
+        """Return what became of the conversation."""
+        situation, gone = self._situation, self._gone
+        messages, tokens, of = situation.messages, situation.tokens, situation.groups.of
+        origins: list[int | None] = [index for index in range(len(messages)) if index not in gone]
+        kept = [messages[index] for index in origins if index is not None]
+        if self._shorter:
+            kept = [self._message(index) for index in origins if index is not None]
+        if self._summary is not None:
+            place = origins.index(situation.current)
+            kept.insert(place, self._summary[0])
+            origins.insert(place, None)
+        return ShiftResult(
+            kept,
+            [Excluded(messages[i], reason, tokens[i], of[i], i) for i, reason in gone.items()],
+            [Truncated(new, messages[i], tokens[i], after, i) for i, (new, after) in sorted(self._shorter.items())],
+            self._total + situation.budget.fixed,
+            strategy,
+            found,
+            origins,
+            None if self._summary is None else self._summary[0],
+        )
 
-def _splits_a_group(situation: Situation, leaving: set[int]) -> bool:
-    return any(
-        0 < sum(member in leaving for member in members) < len(members) for members in situation.groups.members.values()
-    )
+    def _message(self, index: int) -> Message:
+        return self._shorter[index][0] if index in self._shorter else self._situation.messages[index]
 
+    def _tokens(self, index: int) -> int:
+        return self._shorter[index][1] if index in self._shorter else self._situation.tokens[index]
 
-def grouping_diagnostics(groups: Groups) -> list[Mapping[str, Any]]:
-    """Report calls that nobody answered and results that nobody asked for; both pass through."""
-    found: list[Mapping[str, Any]] = []
-    if groups.unanswered:
-        found.append({"code": "unanswered-call", "indices": list(groups.unanswered)})
-    if groups.orphans:
-        found.append({"code": "orphan-tool-result", "indices": list(groups.orphans)})
-    return found
+    def _shorten(self, index: int, text: str) -> None:
+        """Take a replacement that really is shorter by the host's own count."""
+        message = with_text(self._situation.messages[index], text)
+        before, after = self._situation.tokens[index], count_messages([message], self._situation.count)[0]
+        if after < before:
+            self._shorter[index] = (message, after)
+            self._total -= before - after
+
+    def _add_summary(self, text: str) -> None:
+        """Take a summary that is smaller than what left."""
+        message = {"role": "user", "content": text, "meta": {"source": str(Source.SUMMARY)}}
+        tokens = count_messages([message], self._situation.count)[0]
+        if tokens < sum(self._situation.tokens[index] for index in self._gone):
+            self._summary = (message, tokens)
+            self._total += tokens

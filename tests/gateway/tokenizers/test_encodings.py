@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bastion.tokenizers.encodings import CountMemo, LazyEncoding, TiktokenEncoding, shared_encoding
+from bastion.tokenizers.encodings import _NEVER, CountMemo, LazyEncoding, TiktokenEncoding, shared_encoding
 from bastion.tokenizers.vocab import load_ranks
 from gateway.tokenizers.oracle import NAMES, VOCABULARIES, Oracle
 
@@ -177,4 +179,71 @@ def test_the_memo_counts_a_long_text_once_and_stays_small() -> None:
     for text in ["ab", "ab", "long", "long", "other", "more", "other", "long"]:
         assert memo.count(text, count) == len(text)
     assert counted == ["ab", "ab", "long", "other", "more", "long"]
-    assert len(memo._counts) == 2
+    assert len(memo) == 2
+
+
+def test_the_memo_is_bounded_in_number_and_keeps_no_text() -> None:
+    memo = CountMemo(size=100, least=0)
+    texts = [f"{number} " * 5_000 for number in range(300)]
+    for text in texts:
+        assert memo.count(text, len) == memo.count_rewritten(text, str.upper, len) == len(text)
+    assert len(memo) <= 100
+    assert sum(map(sys.getsizeof, (memo._young, memo._old))) < 16_384
+    assert {type(kept) for pair in (*memo._young.items(), *memo._old.items()) for kept in pair} == {int}
+
+
+def test_a_growing_conversation_is_encoded_once() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    memo, texts = CountMemo(size=1_000), [f"this is message number {number}" for number in range(400)]
+    for end in range(0, len(texts) + 1, 20):
+        for text in texts[:end]:
+            assert memo.count("".join(list(text)), count) == len(text)
+    assert counted == texts
+
+
+def test_a_text_and_the_same_text_rewritten_are_two_counts() -> None:
+    memo = CountMemo(least=0)
+    for _ in range(2):
+        assert memo.count("a long text", len) == 11
+        assert memo.count_rewritten("a long text", lambda text: text[:3], len) == 3
+
+
+def test_the_memo_is_right_from_many_threads_while_it_forgets() -> None:
+    memo, texts = CountMemo(size=64, least=0), ["x" * number for number in range(200)]
+
+    def work(seed: int) -> bool:
+        order = random.Random(seed).choices(texts, k=5_000)
+        return all(memo.count(text, len) == len(text) for text in order)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert len(memo) <= 64 + 16
+
+
+@pytest.mark.parametrize("name", NAMES)
+@slow
+@given(
+    parts=st.lists(PROSE | TEXT | st.sampled_from([_NEVER, _NEVER[:-1], "\ud800"]), max_size=12),
+    times=st.integers(1, 9),
+)
+def test_long_texts_count_as_by_tiktokens_list(name: str, parts: list[str], times: int, oracle: Oracle) -> None:
+    text = "".join(parts) * times
+    assert encoding(name).count(text) == len(oracle(name).encode_ordinary(text))
+    assert encoding(name)._encoding._length(text) == len(oracle(name).encode_ordinary(text))  # type: ignore[attr-defined]
+
+
+def test_a_tiktoken_without_its_buffer_still_counts() -> None:
+    real = TiktokenEncoding("cl100k_base", load_ranks("cl100k_base", [VOCABULARIES]))
+    text = "The committee met on Tuesday. " * 100
+    expected = real.count(text)
+
+    class Engine:
+        encode_ordinary = staticmethod(real._engine.encode_ordinary)
+
+    real._engine = Engine()  # type: ignore[assignment]
+    assert real.count(text) == expected

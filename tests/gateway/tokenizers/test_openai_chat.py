@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bastion.tokenizers.openai_chat import PatchRule, TileRule
+from bastion.tokenizers.encodings import TiktokenEncoding
+from bastion.tokenizers.openai_chat import CLASSIC, GPT5, ChatCosts, OpenAIChatCounter, PatchRule, TileRule
 from bastion.tokenizers.registry import counter_for
+from bastion.tokenizers.vocab import load_ranks
+from contextshift.pieces import compact_json
 from contextshift.tokens import TokenCounter
 from gateway.tokenizers.oracle import VOCABULARIES, Oracle
 
@@ -254,3 +259,73 @@ def test_no_message_or_request_makes_it_raise(odd: dict[str, Any]) -> None:
     for model in ("gpt-4o", "gpt-5"):
         assert counter(model)(odd) >= 3
         assert counter(model).fixed(odd) >= 2
+
+
+ARGUMENTS = st.sampled_from(
+    ['{"n":12}', '{ "n" : 12 }', '{"n":-0}', '{"n":012}', '{"n":1.50}', '{"a":1,"a":2}', '{"u":"\\u00e9"}',
+     '{"u":"\\/"}', '{"u":"\\n\\""}', '{"a":true}', '{"a":nul}', "{}", "", "[1, 2]", '"text"', '{"a":"x"',
+     '{"a":"\t"}', '{"k\\n":1}',
+     '{"long":"' + "word " * 60 + '"}', '{"n":' + "9" * 60 + "}", '{"a":NaN}', '{"a":"\ud800"}', '{"a":"\\ud800"}',
+     "\ufeff{}"]
+) | TEXT | st.dictionaries(TEXT, TEXT | st.integers() | st.booleans(), max_size=2).map(json.dumps)  # fmt: skip
+NAMES_OF_TOOLS = st.sampled_from(["look", "a.b", "n" * 65, ""]) | TEXT
+ODDLY = st.none() | st.integers() | TEXT
+FUNCTION = st.fixed_dictionaries(
+    {"name": NAMES_OF_TOOLS | ODDLY, "arguments": ARGUMENTS | ODDLY},
+    optional={"input": ARGUMENTS},
+)
+CALL = st.fixed_dictionaries({"id": TEXT, "function": FUNCTION}, optional={"type": TEXT, "custom": FUNCTION | ODDLY})
+USUAL = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "function", "narrator", ""])
+        | ODDLY
+        | st.lists(TEXT)
+    },
+    optional={
+        "content": TEXT | st.none() | st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXT})),
+        "tool_call_id": TEXT,
+        "tool_calls": st.lists(CALL | st.builds(dict) | ODDLY, max_size=3) | st.none() | st.tuples(CALL) | CALL,
+        "name": TEXT,
+        "refusal": TEXT,
+        "function_call": FUNCTION | st.none(),
+    },
+)
+
+
+@cache
+def plain() -> TiktokenEncoding:
+    """An encoding that remembers nothing."""
+    return TiktokenEncoding("o200k_base", load_ranks("o200k_base", [VOCABULARIES]))
+
+
+@pytest.mark.parametrize(("model", "costs"), [("gpt-4o", CLASSIC), ("gpt-5", GPT5)])
+@settings(deadline=None, max_examples=300)
+@given(message=USUAL)
+def test_the_short_ways_count_as_the_whole_way(model: str, costs: ChatCosts, message: dict[str, Any]) -> None:
+    count = OpenAIChatCounter(plain(), costs)
+    whole = count._whole(message)
+    assert [count(message), count(message), count(MappingProxyType(message))] == [whole] * 3
+    assert counter(model)(message) == whole
+
+
+@settings(deadline=None, max_examples=300)
+@given(arguments=ARGUMENTS)
+def test_arguments_cost_their_compact_json_whichever_way_they_are_read(arguments: str) -> None:
+    count = counter("gpt-4o")
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        value = None
+    written = compact_json(value) if isinstance(value, dict) else arguments
+    assert count._arguments(arguments) == count.text(written)  # type: ignore[attr-defined]
+
+
+def test_what_a_counter_remembers_of_names_is_bounded() -> None:
+    count = OpenAIChatCounter(plain())
+    for number in range(2_000):
+        function = {"name": f"tool_{number}" + "x" * (number % 2 * 64), "arguments": "{}"}
+        count({"role": f"role {number}", "content": None, "tool_calls": [{"function": function}]})
+        count({"role": "assistant", "content": None, "tool_calls": [{"function": function}]})
+    assert len(count._names) <= 1_024
+    assert max(map(len, count._names)) <= 64
+    assert set(count._roles) <= {"assistant"}

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from contextshift.fakes.adversaries import (
+    HostileInterceptor,
+    HostileStrategy,
+    hostile_interceptors,
+    hostile_strategies,
+)
 from contextshift.fakes.provider import CountingRandom, FixedClock, ListLog, ScriptedAnswer, ScriptedProvider
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 
 __all__ = [
     "CountingRandom",
     "FixedClock",
+    "HostileInterceptor",
+    "HostileStrategy",
     "ListLog",
     "MemoryAccounts",
     "MemoryAuditStore",
     "ScriptedAnswer",
     "ScriptedProvider",
+    "hostile_interceptors",
+    "hostile_strategies",
 ]

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from contextshift.strategies.base import Departure, Proposal, Situation, Strategy
+from contextshift.strategies.base import Proposal, Situation, Strategy, with_text
+from contextshift.strategies.clear_tool_results import ClearToolResults
 from contextshift.strategies.manual import Manual
+from contextshift.strategies.middle_out import MiddleOut
+from contextshift.strategies.summarize import Summarize
 from contextshift.strategies.truncate import Truncate
+from contextshift.strategies.vector_recall import VectorRecall
 
-__all__ = ["BUILTIN", "Departure", "Manual", "Proposal", "Situation", "Strategy", "Truncate"]
+__all__ = [
+    "BUILTIN",
+    "ClearToolResults",
+    "Manual",
+    "MiddleOut",
+    "Proposal",
+    "Situation",
+    "Strategy",
+    "Summarize",
+    "Truncate",
+    "VectorRecall",
+    "with_text",
+]
 
-BUILTIN: tuple[Strategy, ...] = (Truncate(), Manual())
+BUILTIN: tuple[Strategy, ...] = (
+    Truncate(),
+    Summarize(),
+    VectorRecall(),
+    Manual(),
+    MiddleOut(),
+    ClearToolResults(),
+)

@@ -1,0 +1,165 @@
+"""The order of leaving, and how far to go: what the strategies share.
+
+Orphans; what interceptors added; examples; memories, then optional lore, lowest priority first; then history,
+oldest group first. The order does not depend on the budget, and what leaves is always a beginning of it: so a
+larger budget never keeps fewer tokens, and shifting again changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from contextshift.messages import (
+    HISTORY_SOURCES,
+    Message,
+    Role,
+    Source,
+    content_parts,
+    is_user_turn,
+    meta_number,
+    source_of,
+)
+from contextshift.reasons import Reason
+from contextshift.strategies.base import Situation
+
+__all__ = ["USER_FIRST", "Leaving", "Shelves", "by_priority", "extras_by_priority", "shelve"]
+
+USER_FIRST = "user_first"
+"""Rule of targets that want history to start with a user message."""
+_INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
+_EXTRAS = (Source.INTERCEPTOR, Source.EXAMPLE, Source.MEMORY, Source.LORE)
+"""In the order of `Shelves`."""
+_BREAKPOINT = "cache_control"
+
+
+class Leaving:
+    """What leaves, group by group, and how many tokens that frees."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self.tokens = situation.tokens
+        """By index; a strategy that shortens first puts the shorter counts here."""
+        self.gone: dict[int, Reason] = {}
+        """By index, in the order of leaving."""
+        self.over = situation.over
+        """Tokens that must still become free."""
+
+    def orphans(self) -> None:
+        """Let all results without a call go, when anything must."""
+        if self.over > 0:
+            for index in self._situation.groups.orphans:
+                if index not in self._situation.protected:
+                    self._leave(index, Reason.ORPHAN_TOOL_RESULT)
+
+    def until_it_fits(self, indices: Iterable[int]) -> None:
+        """Let groups go in this order until the rest fits, whole groups at a time."""
+        situation, gone = self._situation, self.gone
+        of, protected = situation.groups.of, situation.protected
+        members, tokens = situation.groups.members, self.tokens
+        over = self.over
+        for index in indices:
+            if over <= 0:
+                break
+            first = of[index]
+            if index in gone or first in protected:
+                continue
+            if first in members:
+                for member in members[first]:
+                    gone[member] = Reason.CONTEXT_SHIFT
+                    over -= tokens[member]
+            else:
+                gone[index] = Reason.CONTEXT_SHIFT
+                over -= tokens[index]
+        self.over = over
+
+    def in_steps(self) -> None:
+        """Round what must still become free up to the next multiple of headroom x budget.
+
+        Anchored at the start of the history, the cut point of a growing conversation then stays where it is
+        for many turns, and with it the prefix that the provider's prompt cache holds.
+        """
+        step = self._situation.headroom * self._situation.budget.limit
+        if self.over > 0 and step >= 1:
+            self.over = math.ceil(math.ceil(self.over / step) * step)
+
+    def align_first_turn(self) -> None:
+        """Where the target asks, let go what stands before the first user message; a protected block ends it."""
+        situation = self._situation
+        if USER_FIRST not in situation.rules or not self.gone:
+            return
+        for index, message in enumerate(situation.messages):
+            if index in self.gone or message.get("role") in _INSTRUCTIONS or source_of(message) not in HISTORY_SOURCES:
+                continue
+            if is_user_turn(message) or index in situation.protected:
+                return
+            self._leave(index, Reason.TURN_ALIGNMENT)
+
+    def diagnostics(self) -> list[Mapping[str, Any]]:
+        """Report cache breakpoints of the client that leave: their prefix must be written to the cache anew."""
+        messages = self._situation.messages
+        lost = [index for index in self.gone if _has_breakpoint(messages[index])]
+        return [{"code": "cache-breakpoint-lost", "indices": sorted(lost)}] if lost else []
+
+    def _leave(self, index: int, reason: Reason) -> None:
+        for member in self._situation.groups.group(index):
+            self.gone[member] = reason
+            self.over -= self.tokens[member]
+
+
+class Shelves(NamedTuple):
+    """Indices of a conversation by what they are, each as they stand."""
+
+    added: list[int]
+    """By interceptors."""
+    examples: list[int]
+    memories: list[int]
+    lore: list[int]
+    history: Sequence[int]
+
+
+def shelve(situation: Situation) -> Shelves:
+    """Sort a conversation onto shelves; history is in its order of leaving."""
+    messages = situation.messages
+    shelves = Shelves([], [], [], [], range(len(messages)))
+    if any("meta" in message for message in messages):
+        spoken: list[int] = []
+        places: dict[str | None, list[int]] = dict(zip(_EXTRAS, shelves[:4], strict=True))
+        for index, message in enumerate(messages):
+            source = source_of(message) if "meta" in message else None
+            places.get(source, spoken).append(index)
+        shelves = shelves._replace(history=spoken)
+    return shelves._replace(history=_breakpoints_last(situation, shelves.history))
+
+
+def by_priority(situation: Situation, indices: Sequence[int]) -> list[int]:
+    """Return memories or lore, lowest ``meta.priority`` first."""
+    return sorted(indices, key=lambda index: meta_number(situation.messages[index], "priority"))
+
+
+def extras_by_priority(situation: Situation, shelves: Shelves) -> list[int]:
+    """Return all that leaves before history: additions, examples, memories, lore."""
+    ranked = by_priority(situation, shelves.memories) + by_priority(situation, shelves.lore)
+    return [*shelves.added, *shelves.examples, *ranked]
+
+
+def _breakpoints_last(situation: Situation, history: Sequence[int]) -> Sequence[int]:
+    """Move messages with a client's cache breakpoint behind their neighbours of the same age step."""
+    step = situation.headroom * situation.budget.limit
+    if step < 1 or not any(map(_has_breakpoint, situation.messages)):
+        return history
+    age = 0
+    ranked: list[tuple[int, bool, int]] = []
+    for position, index in enumerate(history):
+        ranked.append((int(age / step), _has_breakpoint(situation.messages[index]), position))
+        if situation.groups.of[index] not in situation.protected:
+            age += situation.tokens[index]
+    return [history[position] for _, _, position in sorted(ranked)]
+
+
+def _has_breakpoint(message: Message) -> bool:
+    if _BREAKPOINT in message:
+        return True
+    content = message.get("content")
+    return not isinstance(content, str) and any(_BREAKPOINT in part for part in content_parts(message))
