@@ -29,7 +29,7 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff format --quiet .
 
 ## make bench: every measurement, as ratios against a peer in the same run; make bench ONLY="shift proxy"
-bench: install emulators node
+bench: install emulators node .venv-bench/.stamp
 	PYTHONPATH=$(PATHS):tests $(BIN)/python -m benchmarks $(ONLY)
 
 lock: $(VENV)/.dev
@@ -58,6 +58,7 @@ vocab: | $(BIN)/python
 	@$(BIN)/python layers/vocab/fetch.py
 
 include infra/build.mk
+include tests/benchmarks/bench.mk
 
 clean:
 	rm -rf .venv* .build .aws-sam .bastion node_modules tests/node/node_modules

@@ -56,8 +56,8 @@ def test_a_summary_keeps_within_its_share_and_is_smaller_than_what_it_replaces(t
 
 
 def test_a_summary_says_in_the_conversations_own_words_what_left_right_before_the_current_input():
-    talk = story()
-    result = shift_context(talk, count, 150, strategy="summarize")
+    talk = story(60)
+    result = shift_context(talk, count, 600, strategy="summarize")
     assert result.summary is result.kept[-2]
     assert result.kept[-1] is talk[-1]
     text = result.summary["content"]
@@ -72,7 +72,7 @@ def test_a_summary_says_in_the_conversations_own_words_what_left_right_before_th
 
 
 def test_the_same_history_gives_the_same_summary():
-    one, other = (shift_context(story(), count, 150, strategy="summarize") for _ in range(2))
+    one, other = (shift_context(story(60), count, 600, strategy="summarize") for _ in range(2))
     assert one.summary == other.summary
 
 
@@ -85,9 +85,9 @@ def test_no_useful_summary_is_plain_truncation_and_a_diagnostic():
 
 
 def test_an_earlier_summary_is_summed_up_like_the_history_it_stands_for():
-    first = shift_context(story(), count, 150, strategy="summarize")
-    longer = [*first.kept, A("done"), *story(12)[1:]]
-    again = shift_context(longer, count, 150, strategy="summarize")
+    first = shift_context(story(60), count, 600, strategy="summarize")
+    longer = [*first.kept, A("done"), *story(60)[1:]]
+    again = shift_context(longer, count, 600, strategy="summarize")
     assert again.summary is not None
     assert first.summary not in again.kept
 

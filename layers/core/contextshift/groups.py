@@ -12,16 +12,16 @@ named by the index of its first member. One pass, linear in the number of blocks
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contextshift.messages import Message, content_parts
+from contextshift.messages import LIST, OBJECT, Message, content_parts
 
 __all__ = ["Groups", "group_messages", "makes_calls"]
 
 _ID_FIELDS = ("tool_call_id", "toolCallId", "callId", "tool_use_id", "call_id")
-_CALL_FIELDS = frozenset(("tool_calls", "function_call", *_ID_FIELDS))
+_RARE_CALL_FIELDS = frozenset(("function_call", *_ID_FIELDS))
+_CALL_FIELDS = _RARE_CALL_FIELDS | {"tool_calls"}
 """An assistant message with none of these, and whose content is text, makes no call."""
 _NEVER_RESULTS = frozenset(("system", "developer"))
 _Key = str | tuple[str]
@@ -61,18 +61,25 @@ class _Desk:
     """The calls that wait for their result, found by id, by name, or by age."""
 
     def __init__(self) -> None:
-        self._waiting: dict[_Key, deque[_Call]] = {}
+        self._waiting: dict[_Key, list[_Call]] = {}
+        """By key, the next to be answered last."""
         self._nearest: list[_Call] = []
         self._next = 0
         self.all: list[_Call] = []
 
     def opens(self, assistant: int, keys: Sequence[_Key | None]) -> None:
         """Take the calls of one assistant message; a key seen again closes the older calls of it."""
+        if len(keys) == 1 and keys[0] is not None:
+            only = _Call(assistant)
+            self._waiting[keys[0]] = self._nearest = [only]
+            self._next = 0
+            self.all.append(only)
+            return
         calls = [_Call(assistant) for _ in keys]
-        fresh: dict[_Key, deque[_Call]] = {}
-        for key, call in zip(keys, calls, strict=True):
+        fresh: dict[_Key, list[_Call]] = {}
+        for key, call in zip(reversed(keys), reversed(calls), strict=True):
             if key is not None:
-                fresh.setdefault(key, deque()).append(call)
+                fresh.setdefault(key, []).append(call)
         self._waiting.update(fresh)
         self._nearest, self._next = calls, 0
         self.all += calls
@@ -81,9 +88,9 @@ class _Desk:
         """Close the call that a result answers and return its assistant message, None for an orphan."""
         if key is None:
             return self._oldest_of_nearest()
-        waiting = self._waiting.get(key, ())
+        waiting = self._waiting.get(key)
         while waiting:
-            call = waiting.popleft()
+            call = waiting.pop()
             if call.open:
                 call.open = False
                 return call.assistant
@@ -108,31 +115,46 @@ def group_messages(messages: Sequence[Message]) -> Groups:
         role = message.get("role")
         plain = isinstance(message.get("content"), str)
         if role == "assistant":
-            if plain and _CALL_FIELDS.isdisjoint(message):
-                continue
-            keys = list(_call_keys(message))
-            if keys:
-                desk.opens(index, keys)
-        elif not (plain and role == "user") and role not in _NEVER_RESULTS:
-            callers = [desk.answers(key) for key in _result_keys(message)]
-            for assistant in callers:
-                if assistant is not None:
-                    _join(parent, assistant, index)
-            if callers and all(assistant is None for assistant in callers):
+            if not (plain and _CALL_FIELDS.isdisjoint(message)):
+                keys = _call_keys(message)
+                if keys:
+                    desk.opens(index, keys)
+        elif plain and role == "tool" and isinstance(key := message.get("tool_call_id"), str):
+            caller = desk.answers(key)  # by far the most common result
+            if caller is None:
                 orphans.append(index)
+            else:
+                parent[index] = parent[caller]
+        elif not (plain and role == "user") and role not in _NEVER_RESULTS:
+            _seat(parent, orphans, index, [desk.answers(key) for key in _result_keys(message)])
     unanswered = sorted({call.assistant for call in desk.all if call.open})
     return _collect(parent, orphans, unanswered)
 
 
+def _seat(parent: list[int], orphans: list[int], index: int, callers: Sequence[int | None]) -> None:
+    """Put a result with the assistant messages that it answers; one that answers nobody is an orphan."""
+    alone = bool(callers)
+    for assistant in callers:
+        if assistant is not None:
+            alone = False
+            _join(parent, assistant, index)
+    if alone:
+        orphans.append(index)
+
+
 def makes_calls(message: Message) -> bool:
     """Whether an assistant message calls a tool."""
-    return message.get("role") == "assistant" and next(_call_keys(message), False) is not False
+    return message.get("role") == "assistant" and bool(_call_keys(message))
 
 
 def _join(parent: list[int], one: int, other: int) -> None:
     """Unite two groups under the smaller index (a union-find with path halving: linear in practice)."""
-    first, second = _root(parent, one), _root(parent, other)
-    parent[max(first, second)] = min(first, second)
+    first = one if parent[one] == one else _root(parent, one)
+    second = other if parent[other] == other else _root(parent, other)
+    if first < second:
+        parent[second] = first
+    else:
+        parent[first] = second
 
 
 def _root(parent: list[int], index: int) -> int:
@@ -150,20 +172,21 @@ def _collect(parent: list[int], orphans: list[int], unanswered: list[int]) -> Gr
     return Groups(parent, members, orphans, unanswered)
 
 
-def _call_keys(message: Message) -> Iterator[_Key | None]:
+def _call_keys(message: Message) -> list[_Key | None]:
     calls = message.get("tool_calls")
-    if isinstance(calls, list | tuple):
-        for call in calls:
-            yield _id_key(call.get("id") if isinstance(call, Mapping) else None)
-    for part in content_parts(message):
-        if part.get("type") == "tool_use":
-            yield _id_key(part.get("id"))
-    legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
-        yield _name_key(legacy.get("name"))
-    own = _own_id(message)
-    if own is not None:
-        yield _id_key(own)
+    keys: list[_Key | None] = []
+    if isinstance(calls, LIST):
+        keys = [_id_key(call.get("id")) if isinstance(call, OBJECT) else None for call in calls]
+    content = message.get("content")
+    if isinstance(content, LIST):
+        keys += [_id_key(part.get("id")) for part in content_parts(message) if part.get("type") == "tool_use"]
+    if not _RARE_CALL_FIELDS.isdisjoint(message):
+        legacy, own = message.get("function_call"), _own_id(message)
+        if isinstance(legacy, Mapping):
+            keys.append(_name_key(legacy.get("name")))
+        if own is not None:
+            keys.append(_id_key(own))
+    return keys
 
 
 def _result_keys(message: Message) -> Iterator[_Key | None]:

@@ -16,6 +16,8 @@ from contextshift.errors import InvalidMessage
 __all__ = [
     "HISTORY_SOURCES",
     "KNOWN_ROLES",
+    "LIST",
+    "OBJECT",
     "Message",
     "Role",
     "Source",
@@ -31,6 +33,12 @@ __all__ = [
 
 Message = Mapping[str, Any]
 """One message, and one block of the prompt."""
+
+
+OBJECT = (dict, Mapping)
+"""What counts as an object. Made once, the common type first: these checks run for every message."""
+LIST = (list, tuple)
+_CONTENT = (str, list, tuple)
 
 
 class Role(StrEnum):
@@ -73,20 +81,20 @@ def check_messages(messages: Sequence[Message]) -> None:
     ``content`` is a string, a list of parts, null, or missing. Unknown roles are no error.
     """
     for index, message in enumerate(messages):
-        if not isinstance(message, Mapping):
+        if not isinstance(message, OBJECT):
             raise InvalidMessage("a message must be an object", index)
         role = message.get("role")
         if not isinstance(role, str):
             raise InvalidMessage("a message needs a role, a string", index, "role")
         content = message.get("content")
-        if content is not None and not isinstance(content, str | list | tuple):
+        if content is not None and not isinstance(content, _CONTENT):
             raise InvalidMessage("content must be a string, a list of parts, or null", index, "content")
 
 
 def source_of(message: Message) -> str | None:
     """Return the block's source, None for one that names none (or none that is known)."""
     meta = message.get("meta")
-    source = meta.get("source") if isinstance(meta, Mapping) else None
+    source = meta.get("source") if isinstance(meta, OBJECT) else None
     return source if isinstance(source, str) and source in _KNOWN_SOURCES else None
 
 
@@ -108,7 +116,7 @@ def is_manually_excluded(message: Message) -> bool:
 def meta_number(message: Message, name: str, default: float = 0.0) -> float:
     """Return a number from ``meta``, or ``default`` where it is missing or no number."""
     meta = message.get("meta")
-    value = meta.get(name) if isinstance(meta, Mapping) else None
+    value = meta.get(name) if isinstance(meta, OBJECT) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return default
     return value
@@ -117,9 +125,9 @@ def meta_number(message: Message, name: str, default: float = 0.0) -> float:
 def content_parts(message: Message) -> Sequence[Mapping[str, Any]]:
     """Return the parts of list content that are objects; nothing for text."""
     content = message.get("content")
-    if not isinstance(content, list | tuple):
+    if not isinstance(content, LIST):
         return ()
-    return [part for part in content if isinstance(part, Mapping)]
+    return [part for part in content if isinstance(part, OBJECT)]
 
 
 def is_user_turn(message: Message) -> bool:
@@ -132,4 +140,4 @@ def is_user_turn(message: Message) -> bool:
 
 def _flag(message: Message, name: str) -> bool:
     meta = message.get("meta")
-    return isinstance(meta, Mapping) and meta.get(name) is True
+    return isinstance(meta, OBJECT) and meta.get(name) is True

@@ -18,8 +18,9 @@ from contextshift.strategies.truncate import Truncate
 
 __all__ = ["HEADING", "Summarize"]
 
-SHARE = 5
-"""A summary takes at most 1/5 of the room that protected blocks leave."""
+SHARE = 10
+"""A summary takes at most 1/10 of the room that protected blocks leave: it stands near the end of the prompt, where
+it changes what a provider's cache holds, and a longer one is mostly a worse copy of the history."""
 HEADING = "Earlier in this conversation:\n"
 """What precedes a summary, so that nobody takes it for what the user says now."""
 _SUMMED = HISTORY_SOURCES | {Source.SUMMARY}

@@ -40,8 +40,12 @@ class VectorRecall:
         leaving.until_it_fits([*shelves.added, *shelves.examples])
         if leaving.over > 0:
             leaving.until_it_fits(_by_relevance(situation, shelves))
+        needed = leaving.over
         leaving.in_steps()
-        shortened = _shorten(situation, leaving, shelves)
+        shortened, saved = _shorten(situation, leaving, shelves)
+        # What shortening could not free is removed, in steps of its own: the cut then stays put, too.
+        leaving.over = needed - saved
+        leaving.in_steps()
         leaving.until_it_fits(shelves.history)
         leaving.align_first_turn()
         texts = {index: text for index, text in shortened.items() if index not in leaving.gone}
@@ -60,24 +64,28 @@ def _by_relevance(situation: Situation, shelves: Shelves) -> list[int]:
     return sorted(indices, key=lambda index: relevance[index])
 
 
-def _shorten(situation: Situation, leaving: Leaving, shelves: Shelves) -> dict[int, str]:
-    """Shorten plain texts of history, oldest first, until the rest fits; calls and parts are never touched."""
+def _shorten(situation: Situation, leaving: Leaving, shelves: Shelves) -> tuple[dict[int, str], int]:
+    """Shorten plain texts of history, oldest first, until enough is free; return them and the tokens saved.
+
+    Calls and parts are never touched.
+    """
     cut = cutter(situation.count)
     tokens = list(situation.tokens)
     shortened: dict[int, str] = {}
+    saved = 0
     for index in shelves.history:
-        if leaving.over <= 0:
+        if saved >= leaving.over:
             break
         text = plain_text(situation.messages[index])
         if text is None or index in leaving.gone or situation.groups.of[index] in situation.protected:
             continue
-        target = max(SHORTEST, tokens[index] // KEPT_SHARE, tokens[index] - leaving.over)
+        target = max(SHORTEST, tokens[index] // KEPT_SHARE, tokens[index] - (leaving.over - saved))
         short = cut(text, target) if target < tokens[index] else text
         if not short or short == text:
             continue
         after = situation.count(with_text(situation.messages[index], short))
         if after < tokens[index]:
-            leaving.over -= tokens[index] - after
+            saved += tokens[index] - after
             tokens[index], shortened[index] = after, short
     leaving.tokens = tokens
-    return shortened
+    return shortened, saved
