@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,7 +22,7 @@ from bastion.endpoints.context_preview import ContextPreview
 from bastion.endpoints.health import health
 from bastion.endpoints.models import Models
 from bastion.problems import MethodNotAllowed, RouteNotFound
-from bastion.respond import Reply, problem_reply
+from bastion.respond import problem_reply
 from bastion.telemetry import JsonEventLog, Telemetry
 from contextshift import headers
 from contextshift.errors import ContextShiftError
@@ -64,7 +65,7 @@ class Services:
 
 def create_app(services: Services) -> Starlette:
     """Put the app together."""
-    return Starlette(
+    app = Starlette(
         routes=_routes(services),
         middleware=[
             Middleware(
@@ -80,6 +81,8 @@ def create_app(services: Services) -> Starlette:
         exception_handlers={ContextShiftError: _on_problem, HTTPException: _on_http_exception},
         lifespan=_lifespan(services),
     )
+    app.router.redirect_slashes = False  # a redirect would drop the method's meaning, and our error's shape
+    return app
 
 
 def _lifespan(services: Services) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
@@ -116,10 +119,10 @@ def _routes(services: Services) -> list[BaseRoute]:
     ]
 
 
-# Starlette types a handler by Exception and Response; each is registered for the class it takes.
+# Starlette types a handler by Exception and Response; a reply is an ASGI app like a Response, which is all it needs.
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ContextShiftError)
-    return _as_response(problem_reply(error, request.url.path))
+    return cast("Response", problem_reply(error, request.url.path))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -128,13 +131,4 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         problem: ContextShiftError = MethodNotAllowed(f"{request.method} is not a method of this route")
     else:
         problem = RouteNotFound(f"Unknown request URL: {request.method} {request.url.path}")
-    return _as_response(problem_reply(problem, request.url.path))
-
-
-def _as_response(reply: Reply) -> Response:
-    response = Response(reply.body, reply.status)
-    response.raw_headers = [
-        *((name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in reply.headers),
-        (b"content-length", str(len(reply.body)).encode()),
-    ]
-    return response
+    return cast("Response", problem_reply(problem, request.url.path))

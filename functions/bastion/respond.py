@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -13,12 +13,15 @@ from bastion.wire.rendering import dumps
 from contextshift.errors import ContextShiftError
 from contextshift.exchange import Answer, Relay
 
-__all__ = ["BUFFERED", "Reply", "StreamReply", "answer_reply", "problem_reply"]
+__all__ = ["BUFFERED", "Reply", "StreamReply", "answer_reply", "problem_reply", "while_connected"]
 
 BUFFERED = "bastion.buffered"
 """Scope key set by a host that cannot stream: a stream is then collected, so that its failure is a clean error."""
 
 Headers = Sequence[tuple[str, str]]
+_LAST_WORDS = 5.0
+"""Seconds past the deadline that an error event may take to be sent."""
+_T = TypeVar("_T")
 
 
 class Reply:
@@ -67,19 +70,19 @@ class StreamReply:
         await Reply(body, self._answer.status, self._answer.headers)(scope, receive, send)
 
     async def _streamed(self, receive: Receive, send: Send) -> None:
+        """Send chunk by chunk until the end, the client's leaving, or the deadline, whichever is first."""
         start = {"type": "http.response.start", "status": self._answer.status}
         await send({**start, "headers": _encoded(self._answer.headers)})
         pump = asyncio.create_task(self._pump(send))
         gone = asyncio.create_task(_disconnected(receive))
         try:
-            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+            # A client that stops reading holds `send`: the deadline is for the whole answer.
+            limit = self._relay.seconds_left() + _LAST_WORDS
+            await asyncio.wait((pump, gone), timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (pump, gone):
-                if not task.done():
-                    task.cancel()
-            outcomes = await asyncio.gather(pump, gone, return_exceptions=True)
-        if isinstance(outcomes[0], Exception) and not isinstance(outcomes[0], OSError):
-            raise outcomes[0]
+            await _stop(pump, gone)
+        if not pump.cancelled() and pump.exception() is not None and not isinstance(pump.exception(), OSError):
+            await pump
 
     async def _pump(self, send: Send) -> None:
         try:
@@ -88,8 +91,32 @@ class StreamReply:
         except ContextShiftError as error:
             # The status is sent: an error event is the only place left to say it (as OpenAI does).
             event = b"data: " + dumps(problem_of(error).openai) + b"\n\n"
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+            closing = b"\n\n" if self._relay.unfinished_event else b""
+            await send({"type": "http.response.body", "body": closing + event, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+async def while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, Any, _T]) -> _T | None:
+    """Return what ``work`` returns; cancel it, and return None, when the client goes away before.
+
+    The request's body must have been read. A host that buffers tells nobody that its client left.
+    """
+    if scope.get(BUFFERED):
+        return await work
+    task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        return None if not task.done() else await task
+    finally:
+        await _stop(task, gone)
+
+
+async def _stop(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel what still runs, and wait until it has ended; errors are for who awaits the task itself."""
+    for task in tasks:
+        if not task.done():
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def answer_reply(answer: Answer) -> Reply | StreamReply:

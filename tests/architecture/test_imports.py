@@ -15,8 +15,8 @@ SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
     {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
-    {"messages", "words", "estimate", "body", "settings", "ports", "extract", "guard"},
-    {"groups", "budget"},
+    {"messages", "words", "estimate", "vouching", "settings", "ports", "extract", "guard"},
+    {"groups", "budget", "body"},
     {"protection", "strategies", "catalogue"},
     {"registry", "hosting"},
     {"shift"},

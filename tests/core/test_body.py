@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextshift.body import parse_body
+from contextshift.body import Edits, parse_body
 from contextshift.errors import InvalidBody
 
 json_values = st.recursive(
@@ -64,7 +64,7 @@ def test_a_body_without_routing_leaves_as_the_very_bytes_that_came(body):
 def test_a_cut_removes_elements_of_messages_and_nothing_else(body, data):
     text, messages, _ = body
     dropped = data.draw(st.sets(st.integers(0, len(messages) - 1))) if messages else set()
-    sent = parse_body(text.encode()).spliced(None, dropped)
+    sent = parse_body(text.encode()).spliced(None, Edits(dropped))
     kept = [message for index, message in enumerate(messages) if index not in dropped]
     expected = {**json.loads(text), "messages": [json.loads(message) for message in kept]}
     expected.pop("routing", None)

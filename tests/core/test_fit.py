@@ -248,9 +248,12 @@ def test_compliance_binds_the_model_asked_for_before_anything_is_counted(rule):
 
 def test_the_cost_ceiling_binds_the_model_asked_for_once_counted():
     priced = model(input_price=100.0, output_price=100.0)
-    with pytest.raises(ModelNotAllowed) as caught:
-        decide([U(1)], priced, settings=Settings(compliance=Compliance(max_cost_usd=0.0001)), max_tokens=10)
-    assert caught.value.rule == "cost"
+    settings = Settings(smart_truncation=True, compliance=Compliance(max_cost_usd=0.0001))
+    for talk in ([U(1)], [U(200), U(1)]):
+        decision = decide(talk, priced, settings=settings, max_tokens=10)
+        assert decision.action is Action.REFUSE
+        assert isinstance(decision.error, ModelNotAllowed)
+        assert decision.error.rule == "cost"
 
 
 def test_a_model_of_unknown_window_is_never_cut():

@@ -6,11 +6,14 @@ from starlette.requests import Request
 
 from bastion.auth import Authenticator
 from bastion.endpoints.reading import read_call
-from bastion.respond import Reply, StreamReply, answer_reply
+from bastion.respond import Reply, StreamReply, answer_reply, while_connected
 from contextshift.exchange import Exchange
-from contextshift.report import budget, tokenizer
+from contextshift.report import budget, context_headers, decision_warnings, tokenizer
 
 __all__ = ["ChatCompletions"]
+
+_CLIENT_GONE = 499
+"""What a log shows for a client that left before its answer; nobody receives it."""
 
 
 class ChatCompletions:
@@ -25,7 +28,8 @@ class ChatCompletions:
         """Answer a chat completion, buffered or streamed."""
         access = await self._authenticate(request, "call")
         call = await read_call(request, access, self._max_body)
-        return answer_reply(await self._exchange.complete(call))
+        answer = await while_connected(request.scope, request.receive, self._exchange.complete(call))
+        return Reply(b"", _CLIENT_GONE) if answer is None else answer_reply(answer)
 
     async def count(self, request: Request) -> Reply:
         """Count a chat completion exactly; keep nothing, call nobody."""
@@ -41,5 +45,6 @@ class ChatCompletions:
                 "tokenizer": tokenizer(asked),
                 "budget": budget(asked),
                 "messages": list(asked.tokens),
-            }
+            },
+            headers=context_headers(planned.decision, planned.settings, decision_warnings(planned.decision)),
         )

@@ -16,7 +16,7 @@ from contextshift.report import context_headers, decision_warnings
 
 __all__ = ["ContextPreview"]
 
-_INLINE = ("character", "persona", "lorebooks", "memories", "context_strategy")
+_INLINE = ("character", "persona", "lorebooks", "memories", "context_strategy", "models")
 
 
 class ContextPreview:
@@ -45,4 +45,4 @@ def _only_proxy(names: Collection[str]) -> None:
         raise ChatNotFound("no such chat")
     for name in _INLINE:
         if name in names:
-            raise InvalidInput("inline conversations cannot be previewed yet", name, "unsupported_field")
+            raise InvalidInput("this cannot be previewed yet", name, "unsupported_field")

@@ -11,7 +11,7 @@ from bastion.respond import Reply
 from contextshift.catalogue import Model, check_allowed, compliance_fault
 from contextshift.planner import Planner
 from contextshift.ports import Access
-from contextshift.settings import Compliance, resolve
+from contextshift.settings import Compliance
 
 __all__ = ["Models"]
 
@@ -56,7 +56,7 @@ class Models:
         return Reply.json(_shown(model))
 
     def _rules(self, access: Access) -> Compliance:
-        return resolve(self._planner.plan_of(access), access.settings.values, {}).compliance
+        return self._planner.settings(access, {}).compliance
 
 
 def _shown(model: Model) -> dict[str, Any]:

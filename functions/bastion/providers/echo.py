@@ -85,8 +85,14 @@ def _tool_to_call(request: Mapping[str, Any]) -> str | None:
     if not tools or (messages and messages[-1].get("role") == "tool"):
         return None
     if isinstance(choice, Mapping):
-        return str(choice.get("function", {}).get("name"))
-    return str(tools[0].get("function", {}).get("name")) if choice == "required" else None
+        return _function_name(choice)
+    return _function_name(tools[0]) if choice == "required" else None
+
+
+def _function_name(holder: Mapping[str, Any]) -> str | None:
+    function = holder.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else None
 
 
 def _last_user_text(request: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ never followed: a credential goes to its one origin.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
@@ -23,7 +24,11 @@ def new_client() -> httpx.AsyncClient:
     """Make the one client of a process: it keeps connections alive between calls and reads no environment."""
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=60)
     timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
-    return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=False)
+    # One client serves every account: a cookie that one call brought must never go out with another.
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.AsyncClient(
+        cookies=no_cookies, limits=limits, timeout=timeout, follow_redirects=False, trust_env=False
+    )
 
 
 class HttpProvider:
@@ -43,11 +48,12 @@ class HttpProvider:
 
     async def send(self, call: ProviderCall) -> ProviderAnswer:
         """Send a call; return once the head of the answer is there."""
+        headers = {"content-type": "application/json", **call.headers, **self._headers}
         request = self._client.build_request(
             call.method,
             self._base_url + call.path,
             content=call.body,
-            headers={"content-type": "application/json", **call.headers, **self._headers},
+            headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()],
             params=self._query or None,
         )
         try:

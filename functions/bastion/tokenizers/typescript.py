@@ -74,7 +74,8 @@ def _type(schema: Mapping[str, Any], depth: int) -> str:
     if isinstance(enum, list) and enum:
         return " | ".join(compact_json(item) for item in enum)
     if isinstance(kind, list):
-        return " | ".join(_type({**schema, "type": item}, depth + 1) for item in kind)
+        kinds = dict.fromkeys(item for item in kind if isinstance(item, str))  # each once, however often it is named
+        return " | ".join(_type({**schema, "type": item}, depth + 1) for item in kinds)
     if kind == "array":
         return _type(_mapping(schema.get("items")), depth + 1) + "[]"
     if kind == "object" and schema.get("properties"):

@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["JsonReader", "StreamReader", "read_usage", "reader_for"]
+__all__ = ["JsonReader", "SilentReader", "StreamReader", "read_usage", "reader_for"]
 
 _MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one server-sent event beyond which it is passed on but not read."""
 
 
-def reader_for(content_type: str) -> JsonReader | StreamReader:
+def reader_for(content_type: str) -> JsonReader | StreamReader | SilentReader:
     """Return the reader of an answer, by its content type."""
-    return StreamReader() if content_type.startswith("text/event-stream") else JsonReader()
+    kind = content_type.lower()
+    if kind.startswith("text/event-stream"):
+        return StreamReader()
+    return JsonReader() if "json" in kind else SilentReader()
 
 
 def read_usage(usage: object) -> dict[str, Any] | None:
@@ -27,6 +30,19 @@ def read_usage(usage: object) -> dict[str, Any] | None:
     details = usage.get("prompt_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     return numbers if cached is None else {**numbers, "cached_tokens": cached}
+
+
+class SilentReader:
+    """Reads nothing: the answer is neither JSON nor events, or it is compressed."""
+
+    usage: dict[str, Any] | None = None
+    error: str | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Let it pass."""
+
+    def end(self) -> None:
+        """Nothing was read."""
 
 
 class JsonReader:
@@ -50,6 +66,8 @@ class JsonReader:
             return
         if isinstance(answer, dict):
             self.usage = read_usage(answer.get("usage"))
+            if answer.get("error"):
+                self.error = "UPSTREAM_ERROR"
 
 
 class StreamReader:

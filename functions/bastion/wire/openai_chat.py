@@ -13,11 +13,12 @@ from bastion.wire.answers import reader_for
 from contextshift.body import JsonBody, parse_body
 from contextshift.errors import InvalidBody, InvalidInput, InvalidMessage, InvalidSetting
 from contextshift.messages import KNOWN_ROLES, Message, Role, check_messages
-from contextshift.settings import Overrides, check_overrides
+from contextshift.settings import MOST_TOKENS, Overrides, check_overrides
 
 __all__ = ["MAX_MESSAGES", "ROUTING_HEADER", "OpenAIChat", "read_messages", "read_overrides"]
 
 MAX_MESSAGES = 10_000
+MAX_MODEL_NAME = 256
 ROUTING_HEADER = "X-Bastion-Routing"
 
 
@@ -34,6 +35,8 @@ def read_messages(body: JsonBody) -> Sequence[Message]:
     model = request.get("model")
     if not isinstance(model, str) or not model:
         raise InvalidInput("model must be the name of a model", "model", _missing_or_wrong(request, "model"))
+    if len(model) > MAX_MODEL_NAME:
+        raise InvalidInput(f"a model's name has at most {MAX_MODEL_NAME} characters", "model", "too_long")
     messages = request.get("messages")
     if not isinstance(messages, list):
         reason = _missing_or_wrong(request, "messages")
@@ -92,7 +95,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_limit(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
 def _is_objects(value: Any) -> bool:
@@ -106,8 +109,8 @@ def _is_object(value: Any) -> bool:
 _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "stream": (_is_bool, "true or false"),
     "stream_options": (_is_object, "an object"),
-    "max_tokens": (_is_limit, "a whole number of tokens, not negative"),
-    "max_completion_tokens": (_is_limit, "a whole number of tokens, not negative"),
+    "max_tokens": (_is_limit, "a whole number of tokens, 0 to 1,000,000,000"),
+    "max_completion_tokens": (_is_limit, "a whole number of tokens, 0 to 1,000,000,000"),
     "tools": (_is_objects, "a list of objects"),
     "functions": (_is_objects, "a list of objects"),
     "response_format": (_is_object, "an object"),

@@ -23,6 +23,7 @@ __all__ = [
     "PART_SIZE",
     "AuditStatus",
     "Entry",
+    "kept_message",
     "lost",
     "pack",
     "render_document",
@@ -55,14 +56,6 @@ class AuditStatus(Enum):
     def terminal(self) -> bool:
         """Whether the audit has ended and will not change again."""
         return self is not AuditStatus.PREPARED
-
-    def may_become(self, other: AuditStatus) -> bool:
-        """Whether a move is legal.
-
-        >>> AuditStatus.PREPARED.may_become(AuditStatus.FAILED), AuditStatus.FAILED.may_become(AuditStatus.PREPARED)
-        (True, False)
-        """
-        return self is AuditStatus.PREPARED and other.terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +126,20 @@ def render_document(document: Mapping[str, Any], include: Collection[str]) -> di
     """Return an audit's document as asked for: with or without texts, messages as references or rendered."""
     shown = dict(document)
     entries: Sequence[Mapping[str, Any]] = document["entries"]
-    if "messages" in include:
+    if "messages" not in include:
+        shown["messages"] = [_bare(message) for message in document["messages"]]
+    else:
         by_id = {entry["id"]: entry for entry in entries}
         shown["messages"] = [_rendered(message, by_id) for message in document["messages"]]
     if "content" not in include:
         hidden = ("content", "fields")
         shown["entries"] = [{k: v for k, v in entry.items() if k not in hidden} for entry in entries]
     return shown
+
+
+def _bare(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sent message without its text: a reference, or the role of one that was changed."""
+    return message if "entry" in message else {"role": message.get("role"), "changed": True}
 
 
 def _rendered(message: Mapping[str, Any], entries: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -149,6 +149,11 @@ def _rendered(message: Mapping[str, Any], entries: Mapping[str, Mapping[str, Any
     fields = entry.get("fields")
     rest = fields if isinstance(fields, Mapping) else {}
     return {"role": entry["role"], "content": entry["content"], **rest}
+
+
+def kept_message(message: Mapping[str, Any], audit_content: str) -> dict[str, Any]:
+    """Return a message that is no entry, as stored: its role, and the rest as ``audit_content`` allows."""
+    return {key: value if key == "role" else _kept(value, audit_content) for key, value in message.items()}
 
 
 def _kept(content: Any, audit_content: str) -> Any:

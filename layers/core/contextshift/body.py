@@ -1,86 +1,33 @@
-"""The raw request body: read once, vouched for, and spliced; bytes in, bytes out.
+"""The raw request body, spliced; bytes in, bytes out.
 
 A request that fits leaves as the bytes that came, less ``routing``. A cut removes elements of
 ``messages`` and nothing else: every kept element keeps its bytes. So the body is never re-serialised;
 the places of its top-level members, and of the elements of ``messages``, are remembered and text is cut
 out between them. UTF-8 is decoded strictly, and strict decoding has one inverse, so working on the text is
-working on the bytes.
-
-What two JSON readers could understand differently cannot be vouched for, and is an InvalidBody: a
-repeated key at the top level, in ``messages`` or in ``routing``; a top-level key equal to a known one but
-for case; NaN or Infinity; numbers over 1,000 digits; nesting over 100; lone surrogates (RFC 8259, sections
-4, 6, 8 and 9).
+working on the bytes. What cannot be vouched for is refused: `contextshift.vouching`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from json.decoder import scanstring  # type: ignore[attr-defined]  # the decoder's own, in C
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from typing import Any
 
 from contextshift.errors import InvalidBody
+from contextshift.vouching import ROUTING, Span, scan
 
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "JsonBody", "parse_body"]
-
-MAX_DEPTH = 100
-MAX_DIGITS = 1000
-ROUTING = "routing"
-_ELEMENTS = "messages"
-_STRICT_MEMBERS = frozenset((ROUTING, _ELEMENTS))
-
-_KNOWN_KEYS = frozenset(
-    (
-        "audio",
-        "frequency_penalty",
-        "function_call",
-        "functions",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "metadata",
-        "modalities",
-        "model",
-        "n",
-        "parallel_tool_calls",
-        "prediction",
-        "presence_penalty",
-        "prompt_cache_key",
-        "reasoning_effort",
-        "response_format",
-        "routing",
-        "safety_identifier",
-        "seed",
-        "service_tier",
-        "stop",
-        "store",
-        "stream",
-        "stream_options",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "top_k",
-        "top_logprobs",
-        "top_p",
-        "user",
-        "verbosity",
-        "web_search_options",
-    )
-)
-_SPACE = re.compile(r"[ \t\n\r]*")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+__all__ = ["Edits", "JsonBody", "parse_body"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
-    """Where something stands in the text; of a member, from its key."""
+class Edits:
+    """What becomes of the elements of ``messages``, by index."""
 
-    start: int
-    end: int
+    dropped: Collection[int] = ()
+    replaced: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    added: tuple[int, Mapping[str, Any]] | None = None
+    """A message, and the index of the one it stands before (which is not dropped)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +37,40 @@ class JsonBody:
     raw: bytes
     text: str
     value: Mapping[str, Any]
-    members: Mapping[str, _Span]
-    model: _Span | None
+    members: Mapping[str, Span]
+    model: Span | None
     """Of the value of ``model``."""
-    elements: Sequence[_Span]
+    elements: Sequence[Span]
     """Of the elements of ``messages``."""
 
-    def spliced(self, model: str | None = None, dropped: Collection[int] = ()) -> bytes:
-        """Return the bytes to send: without ``routing``, less the messages ``dropped``, for another ``model``.
+    def spliced(self, model: str | None = None, edits: Edits | None = None) -> bytes:
+        """Return the bytes to send: without ``routing``, with its messages edited, for another ``model``.
 
         ``model`` None, or equal to what the body says, leaves it alone.
 
-        >>> parse_body(b'{"model": "a", "routing": {}, "messages": [1, 2]}').spliced("b", [0])
+        >>> parse_body(b'{"model": "a", "routing": {}, "messages": [1, 2]}').spliced("b", Edits({0}))
         b'{"model": "b", "messages": [2]}'
         """
-        edits: list[tuple[int, int, str]] = []
+        changes: list[tuple[int, int, str]] = []
         if ROUTING in self.members:
             names = list(self.members)
             cuts = _cuts(list(self.members.values()), {names.index(ROUTING)})
-            edits += [(start, end, "") for start, end in cuts]
-        if dropped:
-            edits += [(start, end, "") for start, end in _cuts(self.elements, dropped)]
+            changes += [(start, end, "") for start, end in cuts]
+        if edits is not None:
+            changes += self._message_changes(edits)
         if model is not None and self.model is not None and self.value.get("model") != model:
-            edits.append((self.model.start, self.model.end, json.dumps(model, ensure_ascii=False)))
-        return self._edited(sorted(edits)) if edits else self.raw
+            changes.append((self.model.start, self.model.end, _dumps(model)))
+        return self._edited(sorted(changes)) if changes else self.raw
+
+    def _message_changes(self, edits: Edits) -> Iterator[tuple[int, int, str]]:
+        for start, end in _cuts(self.elements, edits.dropped):
+            yield start, end, ""
+        for index, message in edits.replaced.items():
+            yield self.elements[index].start, self.elements[index].end, _dumps(message)
+        if edits.added is not None:
+            before, message = edits.added
+            start = self.elements[before].start
+            yield start, start, _dumps(message) + ", "
 
     def _edited(self, edits: Sequence[tuple[int, int, str]]) -> bytes:
         pieces: list[str] = []
@@ -131,187 +88,15 @@ def parse_body(raw: bytes) -> JsonBody:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidBody(f"the body is not UTF-8 (byte {error.start})", None, "invalid_utf8") from None
-    try:
-        body = _Reader(text).read(raw)
-    except json.JSONDecodeError as error:
-        message = f"the body is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise InvalidBody(message, None, "invalid_json") from None
-    except RecursionError:
-        raise _too_deep() from None
-    if text.count("{") + text.count("[") > MAX_DEPTH and _deeper(body.value, MAX_DEPTH):
-        raise _too_deep()
-    if _SURROGATE.search(text):
-        _check_surrogates(body.value)
-    return body
+    found = scan(text)
+    return JsonBody(raw, text, found.value, found.members, found.model, found.elements)
 
 
-# -- reading -----------------------------------------------------------------------------------------
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-class _Reader:
-    """Walks the top level of an object by hand; everything below is the standard decoder's work."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.value: dict[str, Any] = {}
-        self.members: dict[str, _Span] = {}
-        self.model: _Span | None = None
-        self.elements: list[_Span] = []
-
-    def read(self, raw: bytes) -> JsonBody:
-        """Read the whole text as one object."""
-        self._skip_space()
-        if self._peek() != "{":
-            self._check_other_json()
-            raise InvalidBody("the body must be a JSON object", None, "invalid_type")
-        for _ in self._items("}"):
-            self._member()
-        self._skip_space()
-        if self.at != len(self.text):
-            raise json.JSONDecodeError("Extra data", self.text, self.at)
-        return JsonBody(raw, self.text, self.value, self.members, self.model, self.elements)
-
-    def _check_other_json(self) -> None:
-        _LOOSE.decode(self.text)
-
-    def _items(self, closing: str) -> Iterator[None]:
-        """Step over brackets and commas, yielding at the start of each item."""
-        self.at += 1
-        self._skip_space()
-        if self._peek() == closing:
-            self.at += 1
-            return
-        while True:
-            self._skip_space()
-            yield
-            self._skip_space()
-            mark = self._peek()
-            if mark not in (",", closing):
-                raise json.JSONDecodeError("Expecting ',' delimiter", self.text, self.at)
-            self.at += 1
-            if mark == closing:
-                return
-
-    def _member(self) -> None:
-        start = self.at
-        if self._peek() != '"':
-            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", self.text, self.at)
-        key, self.at = scanstring(self.text, self.at + 1, True)
-        self._check_key(key)
-        self._skip_space()
-        if self._peek() != ":":
-            raise json.JSONDecodeError("Expecting ':' delimiter", self.text, self.at)
-        self.at += 1
-        self._skip_space()
-        value_start = self.at
-        self.value[key] = self._elements() if key == _ELEMENTS and self._peek() == "[" else self._scan(key)
-        self.members[key] = _Span(start, self.at)
-        if key == "model":
-            self.model = _Span(value_start, self.at)
-
-    def _elements(self) -> list[Any]:
-        values: list[Any] = []
-        for _ in self._items("]"):
-            start = self.at
-            values.append(self._scan(_ELEMENTS, f"[{len(values)}]"))
-            self.elements.append(_Span(start, self.at))
-        return values
-
-    def _scan(self, key: str, suffix: str = "") -> Any:
-        decoder = _STRICT if key in _STRICT_MEMBERS else _LOOSE
-        try:
-            value, self.at = decoder.raw_decode(self.text, self.at)
-        except _Unvouched as error:
-            raise InvalidBody(error.message, key + suffix, error.reason) from None
-        return value
-
-    def _check_key(self, key: str) -> None:
-        if key in self.members:
-            raise InvalidBody("a key is given twice", key, "repeated_key")
-        if key not in _KNOWN_KEYS and key.lower() in _KNOWN_KEYS:
-            raise InvalidBody("a key differs from a known one only by case", key, "ambiguous_key")
-
-    def _skip_space(self) -> None:
-        match = _SPACE.match(self.text, self.at)
-        self.at = match.end() if match else self.at
-
-    def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-
-class _Unvouched(ValueError):
-    """Raise from a decoder hook; the reader adds the path."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.reason = reason
-
-
-def _constant(name: str) -> NoReturn:
-    raise _Unvouched(f"{name} is not JSON", "invalid_number")
-
-
-def _integer(literal: str) -> int:
-    _check_digits(literal)
-    return int(literal)
-
-
-def _real(literal: str) -> float:
-    _check_digits(literal)
-    return float(literal)
-
-
-def _check_digits(literal: str) -> None:
-    if len(literal) > MAX_DIGITS and sum(map(str.isdigit, literal)) > MAX_DIGITS:
-        raise _Unvouched(f"a number has over {MAX_DIGITS} digits", "invalid_number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _Unvouched("a key is given twice in one object", "repeated_key")
-    return value
-
-
-_LOOSE = json.JSONDecoder(parse_constant=_constant, parse_int=_integer, parse_float=_real)
-_STRICT = json.JSONDecoder(parse_constant=_constant, parse_int=_integer, parse_float=_real, object_pairs_hook=_unique)
-
-
-# -- checking ----------------------------------------------------------------------------------------
-
-
-def _too_deep() -> InvalidBody:
-    return InvalidBody(f"the body is nested more than {MAX_DEPTH} deep", None, "too_deep")
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    """Whether containers are nested more than ``levels`` deep."""
-    inner = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_deeper(item, levels - 1) for item in inner if isinstance(item, dict | list))
-
-
-def _check_surrogates(value: Mapping[str, Any]) -> None:
-    for path, text in _strings(value, ""):
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            raise InvalidBody("a lone surrogate is not text", path, "lone_surrogate")
-
-
-def _strings(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            here = f"{path}.{key}" if path else key
-            yield path or "body", key
-            yield from _strings(item, here)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _strings(item, f"{path}[{index}]")
-
-
-def _cuts(spans: Sequence[_Span], dropped: Collection[int]) -> Iterator[tuple[int, int]]:
+def _cuts(spans: Sequence[Span], dropped: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield what to cut out so that ``dropped`` items go, each with the comma on its one side."""
     index, count = 0, len(spans)
     while index < count:

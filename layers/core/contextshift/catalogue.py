@@ -94,7 +94,8 @@ class Catalogue:
             snapshot = _SNAPSHOT.match(base["base"])
             model = self._entry(snapshot["base"]) if snapshot else None
         if model is not None:
-            return replace(model, name=name, upstream_name=name, aliases=())
+            # The entry's own name stays among the aliases: who may use the entry may use its snapshots.
+            return replace(model, name=name, upstream_name=name, aliases=(model.name, *model.aliases))
         for provider, pattern in self.patterns:
             if fnmatchcase(name, pattern):
                 return Model(name=name, provider=provider, upstream_name=name)
@@ -123,8 +124,11 @@ _PART_CAPABILITIES = {
     "image": "vision",
     "input_audio": "audio",
     "audio": "audio",
+    "document": "files",
     "file": "files",
     "input_file": "files",
+    "input_video": "video",
+    "video": "video",
     "video_url": "video",
 }
 
@@ -141,6 +145,8 @@ def needs_of(request: Mapping[str, Any], messages: Sequence[Message]) -> Needs:
     if isinstance(modalities, list) and "audio" in modalities:
         found["audio"] = None
     for message in messages:
+        if message.get("tool_calls") or message.get("role") == "tool":
+            found["tools"] = None
         for part in content_parts(message):
             capability = _PART_CAPABILITIES.get(str(part.get("type")))
             if capability:

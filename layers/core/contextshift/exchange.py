@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from contextshift import headers
 from contextshift.audit import AuditStatus
-from contextshift.errors import ContextShiftError, ProviderBroken, ProviderError, ProviderTimeout
+from contextshift.errors import ContextShiftError, ProviderBroken, ProviderTimeout
 from contextshift.fit import Decision, Question
 from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger
@@ -30,11 +30,17 @@ SILENT_CUT = 0.75
 """An upstream that reports less than this share of our count has cut the prompt without saying so."""
 _DAY = 86_400
 _RETURNED = frozenset(
-    ("content-type", "x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms")
+    (
+        "content-encoding",
+        "content-type",
+        "openai-processing-ms",
+        "request-id",
+        "retry-after",
+        "retry-after-ms",
+        "x-request-id",
+    )
 )
 _RETURNED_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
-_CLIENT_GONE = 499
-_BAD_GATEWAY = 502
 _T = TypeVar("_T")
 
 
@@ -91,10 +97,8 @@ class Exchange:
         """
         question = self.planner.question(call)
         run = _Run(self, call, question)
-        try:
+        async with run.ending_on_failure():
             return await run.answer()
-        except ContextShiftError as error:
-            raise run.failed(error) from error
 
     def provider(self, name: str) -> Provider:
         """Return a provider by its name in the catalogue. Raises ProviderBroken where none is configured."""
@@ -135,22 +139,14 @@ class _Run:
         decision = self.planned.decision
         return context_headers(decision, self._question.settings, ledger.warnings, ledger.generation_id)
 
-    def failed(self, error: ContextShiftError) -> CallFailed:
-        """Return the error as the client will see it."""
-        if isinstance(error, CallFailed):
-            return error
-        return CallFailed(error, self.headers(), self.planned.decision if self.planned else None)
-
     async def answer(self) -> Answer:
         """Decide, record, send."""
         planned = await self._plan_beside_begin()
         decision = planned.decision
         self.ledger.warnings += decision_warnings(decision)
+        await self.ledger.record(planned, decision.error.code if decision.error else None)
         if decision.error is not None:
-            await self.ledger.record(planned, decision.error.code)
-            await self.ledger.end(planned, AuditStatus.FAILED, 400, code=decision.error.code)
             raise decision.error
-        await self.ledger.record(planned)
         return await self._send(decision)
 
     async def _plan_beside_begin(self) -> Planned:
@@ -169,59 +165,60 @@ class _Run:
 
     async def _send(self, decision: Decision) -> Answer:
         model, call = decision.used.model, self._call
-        body = call.body.spliced(model.upstream_name, decision.dropped)
+        body = call.body.spliced(model.upstream_name, decision.edits())
         outgoing = ProviderCall(call.dialect.path, body, call.headers, deadline=self.deadline)
-        async with self.ending_on_failure():
-            upstream = await self.in_time(self._x.provider(model.provider).send(outgoing))
-            content_type = dict(upstream.headers).get("content-type", "")
-            reader = call.dialect.reader(content_type)
-            if content_type.startswith("text/event-stream"):
-                shown = [*_returned(upstream), *self.headers()]
-                return Answer(upstream.status, shown, Relay(self, upstream, reader))
-            try:
-                body = await self.in_time(_read_whole(upstream))
-            finally:
-                await upstream.aclose()
-        reader.feed(body)
+        upstream = await self.in_time(self._x.provider(model.provider).send(outgoing))
+        reader = call.dialect.reader(_readable_type(upstream))
+        if _header(upstream, "content-type").lower().startswith("text/event-stream"):
+            shown = [*_returned(upstream), *self.headers()]
+            return Answer(upstream.status, shown, Relay(self, upstream, reader))
+        try:
+            whole = await self.in_time(_read_whole(upstream))
+        finally:
+            await upstream.aclose()
+        reader.feed(whole)
         reader.end()
         self.ledger.warnings += await self.end_answered(upstream.status, reader)
-        return Answer(upstream.status, [*_returned(upstream), *self.headers()], body)
+        return Answer(upstream.status, [*_returned(upstream), *self.headers()], whole)
 
     @contextlib.asynccontextmanager
     async def ending_on_failure(self) -> AsyncIterator[None]:
-        """End the audit if what is done inside fails or is broken off."""
+        """Whatever breaks off what is done inside, end the audit; an error of ours becomes CallFailed."""
         try:
             yield
-        except ProviderError as error:
-            await self.ledger.end(self.planned, AuditStatus.FAILED, _BAD_GATEWAY, code=error.code)
-            raise
+        except ContextShiftError as error:
+            await self.ledger.end(self.planned, AuditStatus.FAILED, code=error.code)
+            raise CallFailed(error, self.headers(), self.planned.decision if self.planned else None) from error
         except asyncio.CancelledError:
-            await self.end_cancelled()
+            await self.ledger.end(self.planned, AuditStatus.CANCELLED)
             raise
+        except Exception:
+            await self.ledger.end(self.planned, AuditStatus.FAILED, code="INTERNAL_ERROR")
+            raise
+
+    def seconds_left(self) -> float:
+        """Return the time until the deadline; never negative."""
+        return max(0.0, self.deadline - self._x.clock.now())
 
     async def in_time(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Await within the deadline. Raises ProviderTimeout."""
-        left = max(0.0, self.deadline - self._x.clock.now())
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(self.seconds_left()):
                 return await work
         except TimeoutError:
             raise ProviderTimeout("the provider did not answer before the deadline") from None
 
-    async def end_cancelled(self) -> None:
-        """End as cancelled; the write goes on when the waiting for it is broken off, too."""
-        end = self.ledger.end(self.planned, AuditStatus.CANCELLED, _CLIENT_GONE)
-        await asyncio.shield(asyncio.ensure_future(end))
-
     async def end_answered(self, http_status: int, reader: UsageReader) -> list[Warning_]:
         """End as the answer says: its usage or our own counts; return what its usage gives away."""
-        code = reader.error or (f"UPSTREAM_{http_status}" if http_status >= 400 else None)
+        code = f"UPSTREAM_{http_status}" if http_status >= 400 else reader.error
         if code is not None:
-            await self.ledger.end(self.planned, AuditStatus.FAILED, http_status, code=code)
+            await self.ledger.end(self.planned, AuditStatus.FAILED, code=code, upstream_status=http_status)
             return []
         usage = reader.usage or self._own_usage()
         found = self._silent_cut(usage)
-        await self.ledger.end(self.planned, AuditStatus.COMPLETED, http_status, usage=usage, found=found)
+        await self.ledger.end(
+            self.planned, AuditStatus.COMPLETED, upstream_status=http_status, usage=usage, found=found
+        )
         return found
 
     def _own_usage(self) -> Mapping[str, Any]:
@@ -247,6 +244,8 @@ class Relay:
         self._reader = reader
         self._chunks = upstream.chunks()
         self._closed = False
+        self.unfinished_event = False
+        """Whether what was passed on so far ends in the middle of an event."""
 
     def __aiter__(self) -> Relay:
         return self
@@ -258,29 +257,42 @@ class Relay:
         try:
             async with self._run.ending_on_failure():
                 chunk = await self._run.in_time(_next(self._chunks))
-        except ProviderError as error:
-            await self._close()
-            raise self._run.failed(error) from error
-        except asyncio.CancelledError:
+                if chunk is None:
+                    self._reader.end()
+                    await self._run.end_answered(self._upstream.status, self._reader)
+        except BaseException:
             await self._close()
             raise
         if chunk is None:
-            self._reader.end()
-            await self._run.end_answered(self._upstream.status, self._reader)
             await self._close()
             raise StopAsyncIteration
         self._reader.feed(chunk)
+        self.unfinished_event = not chunk.endswith((b"\n\n", b"\r\n\r\n"))
         return chunk
+
+    def seconds_left(self) -> float:
+        """Return the time until the deadline of the whole answer."""
+        return self._run.seconds_left()
 
     async def aclose(self) -> None:
         """Stop: a stream that was not read to its end was cancelled by its client."""
         if not self._closed:
             await self._close()
-            await self._run.end_cancelled()
+            await self._run.ledger.end(self._run.planned, AuditStatus.CANCELLED)
 
     async def _close(self) -> None:
         self._closed = True
         await self._upstream.aclose()
+
+
+def _header(upstream: ProviderAnswer, wanted: str) -> str:
+    return next((value for name, value in upstream.headers if name == wanted), "")
+
+
+def _readable_type(upstream: ProviderAnswer) -> str:
+    """Return the content type of an answer that can be read; a compressed one is passed on unread."""
+    compressed = _header(upstream, "content-encoding").lower() not in ("", "identity")
+    return "" if compressed else _header(upstream, "content-type")
 
 
 def _returned(upstream: ProviderAnswer) -> list[tuple[str, str]]:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from contextshift.budget import Budget
+from contextshift.body import Edits
+from contextshift.budget import Budget, requested_reply
 from contextshift.catalogue import (
     Candidate,
     Catalogue,
@@ -40,7 +41,7 @@ from contextshift.errors import (
     TokenBudgetExceeded,
 )
 from contextshift.hosting import acts_when_fitting
-from contextshift.messages import Message
+from contextshift.messages import Message, Source, source_of
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.settings import Settings
@@ -55,7 +56,7 @@ from contextshift.shift import (
 from contextshift.strategies import Situation
 from contextshift.tokens import TokenCounter
 
-__all__ = ["Action", "CounterFor", "Decision", "Measure", "Question", "fit", "measure"]
+__all__ = ["Action", "CounterFor", "Decision", "Measure", "Question", "check_indices", "fit", "measure"]
 
 CounterFor = Callable[[Model], TokenCounter]
 """Return the counter of a model; models of one tokenizer share one counter."""
@@ -140,10 +141,27 @@ class Decision:
         """Indices of the messages that do not leave with the request."""
         return frozenset(item.index for item in self.shift.excluded) if self.shift else frozenset()
 
+    def edits(self) -> Edits:
+        """Return what a raw body needs to become what is sent: removals, new texts, and a summary."""
+        shift = self.shift
+        if shift is None:
+            return Edits()
+        added = None
+        if shift.summary is not None:
+            added = (self.situation.current or 0, _sendable(shift.summary))
+        return Edits(self.dropped, {item.index: _sendable(item.message) for item in shift.truncated}, added)
+
     @property
     def swapped(self) -> bool:
         """Whether another model than the one asked for is called."""
         return self.action is Action.SWAP
+
+
+def _sendable(message: Message) -> Message:
+    """Return a message made on the way without what only we read."""
+    if source_of(message) != Source.SUMMARY:
+        return message
+    return {key: value for key, value in message.items() if key != "meta"}
 
 
 def measure(question: Question, model: Model, counter: TokenCounter, gone: frozenset[int] = frozenset()) -> Measure:
@@ -151,16 +169,17 @@ def measure(question: Question, model: Model, counter: TokenCounter, gone: froze
     tokens = count_messages(question.messages, counter)
     fixed = counter.fixed(question.request)
     kept = sum(count for index, count in enumerate(tokens) if index not in gone)
-    reserve = reserve_for(model, needs_of(question.request, ()).reply, question.settings.reserve_tokens)
+    reserve = reserve_for(model, requested_reply(question.request), question.settings.reserve_tokens)
     return Measure(model, counter, tokens, fixed, kept + fixed, reserve)
 
 
 def fit(
     question: Question, catalogue: Catalogue, counter_for: CounterFor, registry: ContextStrategyRegistry
 ) -> Decision:
-    """Decide. Raises ModelNotAllowed (before counting) and InvalidInput; a refusal is a decision, not an error."""
+    """Decide. Raises ModelNotAllowed, before counting, and InvalidInput; a refusal is a decision, not an error."""
     settings = question.settings
     check_allowed(question.model, settings.compliance, question.allowed)
+    check_indices(settings, question.messages)
     question = _marked(question)
     asked = measure(question, question.model, counter_for(question.model))
     situation = _situation(question, asked)
@@ -178,7 +197,7 @@ def fit(
     if refused is None and settings.smart_truncation:
         try:
             return _cut(question, asked, situation, registry, candidates)
-        except TokenBudgetExceeded as error:
+        except (TokenBudgetExceeded, ModelNotAllowed) as error:
             refused = error
     if refused is None:
         refused = TokenBudgetExceeded(breakdown(situation, range(len(situation.messages))))
@@ -186,12 +205,8 @@ def fit(
 
 
 def _marked(question: Question) -> Question:
-    """Check ``pin`` and ``exclude``, and mark the excluded messages as their owners could have."""
+    """Mark the messages to exclude as their owners could have."""
     settings = question.settings
-    for name, indices in (("pin", settings.pin), ("exclude", settings.exclude)):
-        for position, index in enumerate(indices):
-            if index >= len(question.messages):
-                raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
     if not settings.exclude:
         return question
     messages = list(question.messages)
@@ -200,6 +215,14 @@ def _marked(question: Question) -> Question:
         marked = {**(meta if isinstance(meta, Mapping) else {}), "manualExcluded": True}
         messages[index] = {**messages[index], "meta": marked}
     return replace(question, messages=messages)
+
+
+def check_indices(settings: Settings, messages: Sequence[Message]) -> None:
+    """Raise InvalidInput, naming the place, where ``pin`` or ``exclude`` names a message that is not there."""
+    for name, indices in (("pin", settings.pin), ("exclude", settings.exclude)):
+        for position, index in enumerate(indices):
+            if index >= len(messages):
+                raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
 
 
 def _situation(question: Question, asked: Measure) -> Situation:
@@ -227,7 +250,12 @@ def _manual_departures(
 
 
 def _forward(question: Question, asked: Measure, situation: Situation, manual: ShiftResult | None) -> Decision:
-    _check_cost(question, asked)
+    dear = _too_dear(question, asked)
+    if dear is not None:
+        found = grouping_diagnostics(situation.groups)
+        return Decision(
+            Action.REFUSE, asked, asked, question.settings.context_strategy, situation, error=dear, diagnostics=found
+        )
     return Decision(
         Action.SHIFT if manual else Action.NONE,
         asked,
@@ -239,10 +267,11 @@ def _forward(question: Question, asked: Measure, situation: Situation, manual: S
     )
 
 
-def _check_cost(question: Question, used: Measure) -> None:
-    """Raise ModelNotAllowed where the model asked for would cost more than the ceiling."""
+def _too_dear(question: Question, used: Measure) -> ModelNotAllowed | None:
+    """Return the refusal where the model asked for would cost more than the ceiling."""
     if cost_fault(used.model, question.settings.compliance, used.prompt, used.reserve):
-        raise ModelNotAllowed(used.model.name, str(Passed.COST))
+        return ModelNotAllowed(used.model.name, str(Passed.COST))
+    return None
 
 
 def _larger(
@@ -277,7 +306,7 @@ def _larger(
 
 def _reply_at_fault(question: Question, asked: Measure) -> ReplyLimitTooLarge | None:
     """Return the refusal where the reply limit, and not the history, leaves no room."""
-    reply = needs_of(question.request, ()).reply
+    reply = requested_reply(question.request)
     window = asked.model.context_window
     if reply is None or window is None:
         return None
@@ -300,7 +329,9 @@ def _cut(
 ) -> Decision:
     result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
     used = replace(asked, prompt=result.tokens)
-    _check_cost(question, used)
+    dear = _too_dear(question, used)
+    if dear is not None:
+        raise dear
     return Decision(
         Action.SHIFT,
         asked,

@@ -93,7 +93,9 @@ def _bare(value: Bare) -> str:
 
 
 def _decimal(value: float) -> str:
-    """Write a decimal of at most three places (section 4.1.5)."""
+    """Write a decimal (section 4.1.5: 12 digits and three places); what does not fit into one becomes a string."""
+    if abs(value) >= 1e12 or round(value, 3) != value:
+        return f'"{value!r}"'
     text = f"{value:.3f}".rstrip("0")
     return text + "0" if text.endswith(".") else text
 

@@ -47,7 +47,7 @@ class Ledger:
         self._started = clock.now()
         self._ticket: Ticket | None = None
         self._open = False
-        self._ended = False
+        self._ending: asyncio.Task[None] | None = None
         self._sweep: asyncio.Task[None] | None = None
         self.generation_id = generation_id
         self.warnings: list[Warning_] = []
@@ -77,41 +77,49 @@ class Ledger:
         record = AuditRecord(self.generation_id, status, self._started, self._deadline, len(parts), sha, end=end)
         try:
             await self._audits.prepare(ticket, record, parts, expires=self._expires)
+            # From here on the audit may be the newest, whatever becomes of the answer: it must be ended.
+            self._open = not status.terminal
             commit = await self._audits.commit(ticket)
         except StoreUnavailable:
             self._unavailable()
             return
         if commit is Commit.COMMITTED:
-            self._open = not status.terminal
             self._sweep = asyncio.create_task(_quietly(self._audits, ticket))
+        else:
+            self._open = False
 
     async def end(
         self,
         planned: Planned | None,
         status: AuditStatus,
-        http_status: int,
         *,
         code: str | None = None,
+        upstream_status: int | None = None,
         usage: Mapping[str, Any] | None = None,
         found: Sequence[Warning_] = (),
     ) -> None:
-        """End the audit and leave the call's event; a second end does nothing, a failed one changes no answer."""
-        if self._ended:
-            return
-        self._ended = True
-        decision = planned.decision if planned else None
-        cost = actual_cost(decision.used.model, usage) if decision and usage else None
-        self._log.emit(self._event(decision, code, usage, http_status, cost))
+        """End the audit and leave the call's event, once: the first end counts, a later one waits for it.
+
+        It runs as a task of its own, so that a client that goes away now breaks off the waiting and not the
+        ending. A failed end changes no answer.
+        """
+        if self._ending is None:
+            decision = planned.decision if planned else None
+            cost = actual_cost(decision.used.model, usage) if decision and usage else None
+            self._log.emit(self._event(decision, code, usage, upstream_status, cost))
+            diagnostics = tuple({"code": str(token), **parameters} for token, parameters in found)
+            end = AuditEnd(status, self._clock.now(), usage, code, cost, diagnostics)
+            self._ending = asyncio.create_task(self._write_end(end))
+        await asyncio.shield(self._ending)
+
+    async def _write_end(self, end: AuditEnd) -> None:
+        if self._open and self._ticket is not None:
+            try:
+                await self._audits.finish(self._ticket, end)
+            except StoreError as error:
+                self._log.emit({"event": "audit-end-failed", "generation_id": self.generation_id, "code": error.code})
         if self._sweep is not None:
             await self._sweep
-        if not self._open or self._ticket is None:
-            return
-        diagnostics = tuple({"code": str(token), **parameters} for token, parameters in found)
-        end = AuditEnd(status, self._clock.now(), usage, code, cost, diagnostics)
-        try:
-            await self._audits.finish(self._ticket, end)
-        except StoreError as error:
-            self._log.emit({"event": "audit-end-failed", "generation_id": self.generation_id, "code": error.code})
 
     def _unavailable(self) -> None:
         if self._settings.audit == "required":
@@ -123,7 +131,7 @@ class Ledger:
         decision: Decision | None,
         code: str | None,
         usage: Mapping[str, Any] | None,
-        http_status: int,
+        upstream_status: int | None,
         cost: float | None,
     ) -> dict[str, Any]:
         access = self._call.access
@@ -134,7 +142,7 @@ class Ledger:
             "account": access.account,
             "key_id": access.key.id,
             "code": code,
-            "status": http_status,
+            "upstream_status": upstream_status,
             "seconds": round(self._clock.now() - self._started, 4),
             "reported_tokens": reported.get("prompt_tokens"),
             "cached_tokens": reported.get("cached_tokens"),

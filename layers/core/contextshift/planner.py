@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from contextshift.body import JsonBody
 from contextshift.catalogue import Catalogue, check_allowed
-from contextshift.errors import InvalidInput, StoreUnavailable
-from contextshift.fit import CounterFor, Decision, Question, fit
+from contextshift.errors import InvalidSetting, StoreUnavailable
+from contextshift.fit import CounterFor, Decision, Question, check_indices, fit
 from contextshift.messages import Message
 from contextshift.ports import Access
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.report import audit_document
-from contextshift.settings import Level, Overrides, Plan, Settings, resolve
+from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 
 __all__ = ["Call", "Dialect", "Planned", "Planner", "UsageReader"]
 
@@ -70,8 +70,12 @@ class Planned:
     """What would be sent, and why."""
 
     question: Question
-    settings: Settings
     decision: Decision
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that were in force."""
+        return self.question.settings
 
     def document(self) -> dict[str, Any]:
         """Return the audit's document; a preview is this."""
@@ -106,22 +110,25 @@ class Planner:
         Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan.
         """
         access = call.access
-        settings = resolve(
-            self.plan_of(access), access.settings.values, call.overrides, strategy_levels=(Level.REQUEST,)
-        )
+        settings = self.settings(access, call.overrides, (Level.REQUEST,))
         self._registry.get(settings.context_strategy)
-        for name, indices in (("pin", settings.pin), ("exclude", settings.exclude)):
-            for position, index in enumerate(indices):
-                if index >= len(call.messages):
-                    raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
+        check_indices(settings, call.messages)
         model = self.catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
         return Question(model, call.messages, call.body.value, settings, access.models)
 
+    def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
+        """Resolve settings. Raises StoreUnavailable where the account's own cannot be read as settings."""
+        try:
+            account = check_account_settings(access.settings.values)
+        except InvalidSetting:
+            raise StoreUnavailable("the account's settings cannot be read") from None
+        return resolve(self.plan_of(access), account, overrides, strategy_levels=strategy_levels)
+
     def decide(self, question: Question) -> Planned:
-        """Count and decide. Raises ModelNotAllowed when only the cost ceiling forbids the model."""
+        """Count and decide; a refusal is a decision."""
         decision = fit(question, self.catalogue, self._counter_for, self._registry)
-        return Planned(question, question.settings, decision)
+        return Planned(question, decision)
 
     def preview(self, call: Call) -> Planned:
         """Return what would be sent and why, without any side effect."""

@@ -7,10 +7,11 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from contextshift import headers
-from contextshift.audit import Entry
+from contextshift.audit import Entry, kept_message
 from contextshift.catalogue import request_cost
 from contextshift.fit import Action, Decision, Measure
 from contextshift.headers import Bare, Token, Warning_, sf_dictionary, sf_list
@@ -38,7 +39,7 @@ def audit_document(decision: Decision, messages: Sequence[Message], settings: Se
         "tokenizer": tokenizer(used),
         "budget": budget(used),
         "entries": [entry.document(settings.audit_content) for entry in entries],
-        "messages": [{"entry": entry.id} for entry in entries if entry.included],
+        "messages": _sent(decision, entries, settings.audit_content),
         "settings": settings.shown(),
         "candidates": [
             {
@@ -129,31 +130,77 @@ def _tokens_header(decision: Decision) -> str:
 def _settings_header(settings: Settings) -> str:
     return sf_dictionary(
         {
-            name: (setting["value"], {"level": Token(setting["level"])})
+            name: (_brief(name, setting["value"]), {"level": Token(setting["level"])})
             for name, setting in settings.shown().items()
             if setting["value"] is not None
         }
     )
 
 
+def _brief(name: str, value: Any) -> Bare:
+    """Return a setting's value as a header shows it; of message indices, how many."""
+    shown: Bare = len(value) if name in ("pin", "exclude") else value
+    return shown
+
+
 def _entries(decision: Decision, messages: Sequence[Message]) -> list[Entry]:
-    situation = decision.situation
-    left = {item.index: item.reason for item in decision.shift.excluded} if decision.shift else {}
-    tokens = decision.used.tokens
-    return [
-        Entry(
-            id=f"m{index}",
+    """Return every block in its real order, a summary where it stands."""
+    situation, tokens = decision.situation, decision.used.tokens
+    reasons = _reasons(decision)
+    entries = [
+        _entry(
+            f"m{index}",
+            message,
             source=_source(message, index, situation),
-            role=str(message.get("role")),
-            order=index,
             tokens=tokens[index],
-            included=index not in left and decision.action is not Action.REFUSE,
-            reason=str(left.get(index) or situation.protected.get(index) or _staying(decision)),
+            included=index not in decision.dropped and decision.action is not Action.REFUSE,
+            reason=reasons.get(index) or situation.protected.get(index) or _staying(decision),
             group=f"g{situation.groups.of[index]}",
-            content=message.get("content"),
-            fields={key: value for key, value in message.items() if key not in ("role", "content")},
         )
         for index, message in enumerate(messages)
+    ]
+    added = decision.edits().added
+    if added is not None:
+        before, summary = added
+        cost = decision.used.counter(summary)
+        source = str(Source.SUMMARY)
+        entry = _entry("summary", summary, source, cost, included=True, reason=Reason.SUMMARY, group="summary")
+        entries.insert(before, entry)
+    return [replace(entry, order=order) for order, entry in enumerate(entries)]
+
+
+def _entry(
+    name: str, message: Message, source: str, tokens: int, *, included: bool, reason: Reason, group: str
+) -> Entry:
+    return Entry(
+        id=name,
+        source=source,
+        role=str(message.get("role")),
+        order=0,
+        tokens=tokens,
+        included=included,
+        reason=str(reason),
+        group=group,
+        content=message.get("content"),
+        fields={key: value for key, value in message.items() if key not in ("role", "content")},
+    )
+
+
+def _reasons(decision: Decision) -> dict[int, Reason]:
+    """Return the reasons of the blocks that something was done to."""
+    if decision.shift is None:
+        return {}
+    left = {item.index: item.reason for item in decision.shift.excluded}
+    return {**left, **{item.index: Reason.SHORTENED for item in decision.shift.truncated}}
+
+
+def _sent(decision: Decision, entries: Sequence[Entry], audit_content: str) -> list[dict[str, Any]]:
+    """Return the messages as sent: a reference where an entry is the same, the message itself where it is not."""
+    replaced = {f"m{index}": message for index, message in decision.edits().replaced.items()}
+    return [
+        kept_message(replaced[entry.id], audit_content) if entry.id in replaced else {"entry": entry.id}
+        for entry in entries
+        if entry.included
     ]
 
 

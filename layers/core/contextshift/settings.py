@@ -18,6 +18,7 @@ from contextshift.errors import InvalidSetting, StrategyNotInPlan
 
 __all__ = [
     "CHAT_ID",
+    "MOST_TOKENS",
     "Compliance",
     "Level",
     "Overrides",
@@ -30,6 +31,10 @@ __all__ = [
 
 CHAT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
 """What may name a chat."""
+MOST_TOKENS = 1_000_000_000
+"""Far beyond any window; a larger limit is a mistake, and would not fit into a price."""
+_MOST_NAMES = 50
+_LONGEST_NAME = 64
 
 Overrides = Mapping[str, Any]
 """Checked settings of one level: snake-case names, no nulls."""
@@ -149,7 +154,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
 def _is_amount(value: Any) -> bool:
@@ -157,7 +162,11 @@ def _is_amount(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
+    return (
+        isinstance(value, list | tuple)
+        and len(value) <= _MOST_NAMES
+        and all(isinstance(item, str) and 0 < len(item) <= _LONGEST_NAME for item in value)
+    )
 
 
 def _is_indices(value: Any) -> bool:
@@ -170,10 +179,10 @@ _SHARED: dict[str, tuple[_Check, str]] = {
     "smart_truncation": (_is_bool, "true or false"),
     "context_strategy": (lambda value: isinstance(value, str) and bool(value), "the name of a strategy"),
     "headroom": (lambda value: _is_amount(value) and value < 1, "a number of at least 0 and below 1"),
-    "reserve_tokens": (_is_count, "a whole number of tokens, not negative"),
+    "reserve_tokens": (_is_count, "a whole number of tokens, 0 to 1,000,000,000"),
     "max_cost_usd": (_is_amount, "a number, not negative"),
-    "regions": (_is_names, "a list of names"),
-    "certifications": (_is_names, "a list of names"),
+    "regions": (_is_names, "a list of at most 50 names"),
+    "certifications": (_is_names, "a list of at most 50 names"),
     "max_retention_days": (_is_amount, "a number, not negative"),
 }
 _REQUEST_ONLY: dict[str, tuple[_Check, str]] = {
@@ -254,20 +263,35 @@ def resolve(
     )
     values: dict[str, Any] = {}
     levels: dict[str, Level] = {}
-    compliance = Compliance()
     for level, layer in layers:
         for name, value in layer.items():
-            if name in levels or (name == "context_strategy" and level not in strategy_levels):
+            if name in values or name in _COMPLIANCE or (name == "context_strategy" and level not in strategy_levels):
                 continue
             levels[name] = level
-            if name not in _COMPLIANCE:
-                values[name] = tuple(value) if isinstance(value, list) else value
-        compliance = compliance.narrowed(layer)
+            values[name] = tuple(value) if isinstance(value, list) else value
     if values.get("exclude") and "context_strategy" not in values:
         values["context_strategy"], levels["context_strategy"] = "manual", levels["exclude"]
     if "context_strategy" in values:
         plan.check_strategy(values["context_strategy"])
+    compliance = _resolve_compliance(layers, levels)
     return Settings(**values, compliance=compliance, levels=levels)
+
+
+def _resolve_compliance(layers: Sequence[tuple[Level, Overrides]], levels: dict[str, Level]) -> Compliance:
+    """Take the account's rules, or the plan's where it has none, and let chat and request narrow them.
+
+    The level of a rule is the one that made it what it is.
+    """
+    by_level = dict(layers)
+    rules = Compliance()
+    for name in _COMPLIANCE:
+        base = Level.ACCOUNT if name in by_level[Level.ACCOUNT] else Level.PLAN
+        for level in (base, Level.CHAT, Level.REQUEST):
+            if name in by_level[level]:
+                narrowed = rules.narrowed({name: by_level[level][name]})
+                if narrowed != rules or level is base:
+                    rules, levels[name] = narrowed, level
+    return rules
 
 
 def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
