@@ -79,7 +79,7 @@ class Upstream:
             raw += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
         self.calls.append(Recorded(scope["path"], scope["query_string"].decode(), headers, raw))
         await asyncio.sleep(self.pause)
         encoded = [(name.encode(), value.encode()) for name, value in self.headers]
@@ -161,6 +161,19 @@ context_swapping = false
 smart_truncation = true
 strategies = ["truncate", "manual"]
 audit_days = 7
+
+[plans.pro]
+context_swapping = false
+smart_truncation = true
+regions = ["us"]
+max_cost_usd = 0.5
+
+[accounts.pro]
+plan = "pro"
+api_keys = ["sk-pro"]
+[accounts.pro.security]
+regions = ["eu"]
+max_cost_usd = 1.0
 
 [accounts.acme]
 plan = "hobby"

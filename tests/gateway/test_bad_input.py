@@ -32,6 +32,11 @@ BAD: list[tuple[Any, str | None, str]] = [
     (b"{", None, "invalid_json"),
     (b"\xff\xfe", None, "invalid_utf8"),
     (b"[]", None, "invalid_type"),
+    (b"NaN", None, "invalid_number"),
+    (b"[-Infinity]", None, "invalid_number"),
+    (b"[" + b"1" * 2000 + b"]", None, "invalid_number"),
+    (b'{"model": "small", "messages": [], "seed": 1e999}', "seed", "invalid_number"),
+    ('{"model": "small", "me\u017f\u017fages": []}'.encode(), "me\u017f\u017fages", "ambiguous_key"),
     (b'{"model": "small", "model": "small"}', "model", "repeated_key"),
     (b'{"Model": "small"}', "Model", "ambiguous_key"),
     (
