@@ -47,63 +47,67 @@ class Groups:
         return self.members.get(first) or (first,)
 
 
-class _Call:
-    """One call that an assistant message made."""
-
-    __slots__ = ("assistant", "open")
-
-    def __init__(self, assistant: int) -> None:
-        self.assistant = assistant
-        self.open = True
-
-
 class _Desk:
-    """The calls that wait for their result, found by id, by name, or by age."""
+    """The calls that wait for their result, found by id, by name, or by age. A call is its number."""
 
     def __init__(self) -> None:
-        self._waiting: dict[_Key, list[_Call]] = {}
-        """By key, the next to be answered last."""
-        self._nearest: list[_Call] = []
-        self._next = 0
-        self.all: list[_Call] = []
+        self._assistants: list[int] = []
+        """By call: the assistant message that made it."""
+        self._open = bytearray()
+        """By call: 1 while it waits."""
+        self._waiting: dict[_Key, int | list[int]] = {}
+        """By key: the call, or several calls of one message, the next to be answered last."""
+        self._nearest = 0
+        """The first call of the nearest assistant message that may still wait."""
 
     def opens(self, assistant: int, keys: Sequence[_Key | None]) -> None:
         """Take the calls of one assistant message; a key seen again closes the older calls of it."""
-        if len(keys) == 1 and keys[0] is not None:
-            only = _Call(assistant)
-            self._waiting[keys[0]] = self._nearest = [only]
-            self._next = 0
-            self.all.append(only)
+        self._nearest = first = len(self._assistants)
+        self._assistants += [assistant] * len(keys)
+        self._open += b"\1" * len(keys)
+        if len(keys) == 1:
+            if keys[0] is not None:
+                self._waiting[keys[0]] = first
             return
-        calls = [_Call(assistant) for _ in keys]
-        fresh: dict[_Key, list[_Call]] = {}
-        for key, call in zip(reversed(keys), reversed(calls), strict=True):
+        fresh: dict[_Key, int | list[int]] = {}
+        for number in range(first + len(keys) - 1, first - 1, -1):
+            key = keys[number - first]
             if key is not None:
-                fresh.setdefault(key, []).append(call)
+                same = fresh.setdefault(key, [])
+                assert isinstance(same, list)
+                same.append(number)
         self._waiting.update(fresh)
-        self._nearest, self._next = calls, 0
-        self.all += calls
 
     def answers(self, key: _Key | None) -> int | None:
         """Close the call that a result answers and return its assistant message, None for an orphan."""
         if key is None:
             return self._oldest_of_nearest()
         waiting = self._waiting.get(key)
+        if isinstance(waiting, int):
+            del self._waiting[key]
+            waiting = [waiting]
         while waiting:
-            call = waiting.pop()
-            if call.open:
-                call.open = False
-                return call.assistant
+            number = waiting.pop()
+            if self._open[number]:
+                return self._close(number)
         return None if isinstance(key, str) else self._oldest_of_nearest()
 
+    def unanswered(self) -> list[int]:
+        """Return the assistant messages with a call that nobody answered."""
+        if 1 not in self._open:
+            return []
+        return sorted({one for one, waits in zip(self._assistants, self._open, strict=True) if waits})
+
     def _oldest_of_nearest(self) -> int | None:
-        while self._next < len(self._nearest):
-            call = self._nearest[self._next]
-            self._next += 1
-            if call.open:
-                call.open = False
-                return call.assistant
-        return None
+        number = self._open.find(1, self._nearest)
+        if number < 0:
+            return None
+        self._nearest = number + 1
+        return self._close(number)
+
+    def _close(self, number: int) -> int:
+        self._open[number] = 0
+        return self._assistants[number]
 
 
 def group_messages(messages: Sequence[Message]) -> Groups:
@@ -127,8 +131,7 @@ def group_messages(messages: Sequence[Message]) -> Groups:
                 parent[index] = parent[caller]
         elif not (plain and role == "user") and role not in _NEVER_RESULTS:
             _seat(parent, orphans, index, [desk.answers(key) for key in _result_keys(message)])
-    unanswered = sorted({call.assistant for call in desk.all if call.open})
-    return _collect(parent, orphans, unanswered)
+    return _collect(parent, orphans, desk.unanswered())
 
 
 def _seat(parent: list[int], orphans: list[int], index: int, callers: Sequence[int | None]) -> None:
