@@ -25,6 +25,7 @@ def serve(app: Callable[..., Awaitable[None]]) -> Iterator[str]:
     # The protocol is named so that asyncio turns Nagle's delay off on what this socket accepts.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    listener.listen(128)  # from here on a client waits instead of being refused
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="auto"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

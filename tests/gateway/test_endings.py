@@ -90,6 +90,7 @@ def test_a_client_that_stops_reading_does_not_hold_the_upstream_beyond_the_deadl
     async def endless() -> AsyncIterator[bytes]:
         while True:
             yield EVENTS[0] * 2000
+            await asyncio.sleep(0.001)  # lets this server see that its client has gone
 
     for world in worlds(tmp_path, BASTION_TIMEOUT="1"):
         world.upstream.headers, world.upstream.body = [("content-type", "text/event-stream")], endless
