@@ -20,6 +20,7 @@ from bastion.app import Services, create_app
 from bastion.config import Config
 from bastion.config_file import AccountConfig, ConfigError, ProviderConfig
 from bastion.providers.echo import EchoProvider
+from bastion.providers.embeddings import EmbeddingRelevance
 from bastion.providers.http import HttpProvider, new_client
 from bastion.stores.configured import ConfiguredAccounts
 from bastion.telemetry import JsonEventLog
@@ -38,6 +39,8 @@ from contextshift.ports import (
     Random,
     SettingsRecord,
 )
+from contextshift.registry import ContextStrategyRegistry
+from contextshift.relevance import Rater
 from contextshift.tokens import TokenCounter
 
 __all__ = ["Ports", "SystemClock", "SystemRandom", "bootstrap", "lambda_app"]
@@ -77,8 +80,10 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     counter = _counters(config)
     closing = AsyncExitStack()
     accounts, audits = _stores(config, ports, closing)
-    planner = Planner(config.file.catalogue, config.file.plans, counter)
     providers = ports.providers or _providers(config, ports.clock, counter, closing)
+    registry = ContextStrategyRegistry()
+    registry.load(config.strategies)
+    planner = Planner(config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers))
     exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout)
     return Services(
         exchange=exchange,
@@ -165,6 +170,14 @@ def _echo(catalogue: Catalogue, clock: Clock, counter: Callable[[Model], TokenCo
         return sum(map(count, request["messages"])) + count.fixed(request)
 
     return EchoProvider(clock, count_prompt)
+
+
+def _rater(config: Config, providers: Mapping[str, Provider]) -> Rater | None:
+    """Return who rates relevance; without a model for it, the strategy's own lexical scorer does."""
+    if config.file.embeddings is None:
+        return None
+    model = config.file.catalogue.models[config.file.embeddings]
+    return Rater(model, EmbeddingRelevance(providers[model.provider], model.upstream_name))
 
 
 def _http(client: httpx.AsyncClient, provider: ProviderConfig) -> HttpProvider:

@@ -30,6 +30,8 @@ class Config:
     chats_table: str | None = None
     dynamodb_endpoint: str | None = None
     cors_origins: Sequence[str] = ()
+    strategies: Sequence[str] = ()
+    """Entry points of context strategies to load: those named, and no other."""
     max_body: int = LOCAL_BODY
     timeout: float = 600.0
     demo: bool = False
@@ -46,7 +48,6 @@ class Config:
         on_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environ
         given = environ.get("BASTION_CONFIG")
         path = Path(given) if given else (DEPLOYMENT if on_lambda else DEMO)
-        origins = environ.get("BASTION_CORS_ORIGINS", "")
         return cls(
             file=read_file(path, environ),
             port=_number(environ, "PORT", 8787),
@@ -55,13 +56,18 @@ class Config:
             control_table=environ.get("BASTION_CONTROL_TABLE") or None,
             chats_table=environ.get("BASTION_CHATS_TABLE") or None,
             dynamodb_endpoint=environ.get("BASTION_DYNAMODB_ENDPOINT") or None,
-            cors_origins=[origin.strip() for origin in origins.split(",") if origin.strip()],
+            cors_origins=_names(environ, "BASTION_CORS_ORIGINS"),
+            strategies=_names(environ, "BASTION_STRATEGIES"),
             max_body=LAMBDA_BODY if on_lambda else LOCAL_BODY,
             timeout=float(_number(environ, "BASTION_TIMEOUT", 600)),
             demo=path == DEMO,
             embedded_store=not on_lambda,
             host=environ.get("HOST") or "127.0.0.1",
         )
+
+
+def _names(environ: Mapping[str, str], name: str) -> list[str]:
+    return [one.strip() for one in environ.get(name, "").split(",") if one.strip()]
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:

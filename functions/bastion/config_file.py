@@ -58,6 +58,8 @@ class FileConfig:
     catalogue: Catalogue
     plans: Mapping[str, Plan]
     accounts: Mapping[str, AccountConfig]
+    embeddings: str | None = None
+    """The model of the catalogue that rates relevance, where there is one."""
 
 
 _TEXT = (str,)
@@ -119,7 +121,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> FileConfig:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
     for name in document:
-        if name not in _SECTIONS:
+        if name not in (*_SECTIONS, "relevance"):
             raise ConfigError(f"{name}: unknown section; known: {', '.join(_SECTIONS)}")
     tables = {name: _tables(document, name) for name in _SECTIONS}
     providers = {name: _provider(name, table, environ) for name, table in tables["providers"].items()}
@@ -127,7 +129,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> FileConfig:
     patterns = [(provider.name, pattern) for provider in providers.values() for pattern in provider.patterns]
     plans = {name: _plan(name, table) for name, table in tables["plans"].items()}
     accounts = {name: _account(name, table, plans) for name, table in tables["accounts"].items()}
-    return FileConfig(providers, Catalogue(models, patterns), plans, accounts)
+    return FileConfig(providers, Catalogue(models, patterns), plans, accounts, _embeddings(document, models))
 
 
 def _tables(document: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
@@ -135,6 +137,19 @@ def _tables(document: Mapping[str, Any], section: str) -> dict[str, dict[str, An
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise ConfigError(f"{section}: must hold tables, as [{section}.name]")
     return tables
+
+
+def _embeddings(document: Mapping[str, Any], models: Mapping[str, Model]) -> str | None:
+    table = document.get("relevance")
+    if table is None:
+        return None
+    if not isinstance(table, dict):
+        raise ConfigError("relevance: must be a table")
+    _check("relevance", table, {"embeddings": _TEXT})
+    name = table.get("embeddings")
+    if name is not None and name not in models:
+        raise ConfigError("relevance.embeddings: must name one of the models")
+    return None if name is None else str(name)
 
 
 def _check(path: str, table: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> None:

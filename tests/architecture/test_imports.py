@@ -15,19 +15,20 @@ SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
     {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
-    {"messages", "words", "estimate", "vouching", "settings", "ports", "extract", "guard"},
-    {"groups", "budget", "body"},
-    {"protection", "strategies", "catalogue"},
+    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
+    {"groups", "budget", "body", "ports"},
+    {"protection", "strategies", "catalogue", "calibrating"},
     {"registry", "hosting"},
     {"shift"},
     {"interceptors"},
+    {"measuring"},
     {"fit", "fakes"},
-    {"report"},
+    {"report", "relevance"},
     {"planner"},
     {"ledger"},
     {"exchange"},
 ]
-"""A module imports from lower levels only. `ports` needs the audit's statuses, which stand below it."""
+"""A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
     {"", "lambda_events", "runtime_api", "config_file", "wire", "stores", "tokenizers", "providers", "auth"},

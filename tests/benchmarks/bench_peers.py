@@ -25,8 +25,9 @@ from typing import Any
 
 import tiktoken
 
-from bastion.tokenizers.encodings import PATTERNS, LazyEncoding, TiktokenEncoding
+from bastion.tokenizers.encodings import LazyEncoding
 from bastion.tokenizers.openai_chat import OpenAIChatCounter
+from bastion.tokenizers.tiktoken_engine import PATTERNS, TiktokenEncoding
 from bastion.tokenizers.vocab import load_ranks
 from benchmarks.bench_shift import VOCAB, conversation
 from contextshift import shift_context

@@ -15,20 +15,33 @@ from collections.abc import Callable
 
 import tiktoken
 
-from bastion.tokenizers.encodings import PATTERNS, TiktokenEncoding
 from bastion.tokenizers.openai_chat import OpenAIChatCounter
-from bastion.tokenizers.registry import VOCABULARY_FOLDERS
+from bastion.tokenizers.registry import TOKENIZERS, VOCABULARY_FOLDERS
+from bastion.tokenizers.splintr_engine import SplintrEncoding
+from bastion.tokenizers.tiktoken_engine import PATTERNS
 from bastion.tokenizers.vocab import load_ranks
 from contextshift.estimate import estimate_text
 
 COLD = """
-import time
+import resource, time
 begun = time.perf_counter()
 from bastion.tokenizers import counter_for
 counter = counter_for({tokenizer!r}, "gpt-4o")
 imported = time.perf_counter()
 counter({{"role": "user", "content": "hello world"}})
-print(imported - begun, time.perf_counter() - imported)
+counted = time.perf_counter()
+print(imported - begun, counted - imported, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+TIKTOKEN = """
+import resource, time
+begun = time.perf_counter()
+from bastion.tokenizers.registry import VOCABULARY_FOLDERS
+from bastion.tokenizers.tiktoken_engine import TiktokenEncoding
+from bastion.tokenizers.vocab import load_ranks
+imported = time.perf_counter()
+TiktokenEncoding("o200k_base", load_ranks("o200k_base", VOCABULARY_FOLDERS)).count("hello world")
+counted = time.perf_counter()
+print(imported - begun, counted - imported, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 TEXTS = {
     "English prose": "The committee met on Tuesday and agreed to publish what it had found, in full, by June. " * 200,
@@ -42,31 +55,31 @@ RUNS = 9
 
 def main() -> None:
     """Print the whole report; about ten seconds."""
-    print(f"{'fresh process':<16}{'import':>10}{'first count':>14}   (median of {RUNS}, ms)")
-    for tokenizer in ("o200k_base", "cl100k_base", "estimate", "words"):
-        imported, counted = (1000 * seconds for seconds in cold(tokenizer))
-        print(f"{tokenizer:<16}{imported:>10.1f}{counted:>14.1f}")
+    print(f"{'fresh process':<16}{'import':>10}{'first count':>14}{'together':>10}{'RSS':>8}   (median of {RUNS})")
+    for name, program in (("tiktoken o200k", TIKTOKEN), *((name, COLD.format(tokenizer=name)) for name in TOKENIZERS)):
+        imported, counted, memory = cold(program)
+        print(f"{name:<16}{imported:>10.1f}{counted:>14.1f}{imported + counted:>10.1f}{memory:>8.0f}")
     print(f"\n{'throughput':<16}{'tiktoken':>10}{'text':>10}{'message':>10}{'estimate':>10}   (MB/s, then ratios)")
     for name, text in TEXTS.items():
         print(f"{name:<16}" + "".join(throughput(text)))
 
 
-def cold(tokenizer: str) -> tuple[float, float]:
-    """Return the median seconds that import and first count take in a fresh process."""
-    program = COLD.format(tokenizer=tokenizer)
+def cold(program: str) -> tuple[float, float, float]:
+    """Return the median milliseconds of import and of first count in a fresh process, and its megabytes."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     runs = []
     for _ in range(RUNS):
         output = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
         runs.append([float(field) for field in output.stdout.split()])
-    return statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
+    imported, counted, memory = (statistics.median(column) for column in zip(*runs, strict=True))
+    return 1000 * imported, 1000 * counted, memory
 
 
 def throughput(text: str) -> list[str]:
     """Return tiktoken's MB/s on ``text`` and the speed of ours as ratios to it, formatted."""
     ranks = load_ranks("o200k_base", VOCABULARY_FOLDERS)
     plain = tiktoken.Encoding("o200k_base", pat_str=PATTERNS["o200k_base"], mergeable_ranks=ranks, special_tokens={})
-    encoding = TiktokenEncoding("o200k_base", ranks)  # without the memo, which would answer from memory
+    encoding = SplintrEncoding("o200k_base")  # without the memo, which would answer from memory
     counter, message = OpenAIChatCounter(encoding), {"role": "user", "content": text}
     base = seconds(lambda: len(plain.encode_ordinary(text)))
     ours = [lambda: encoding.count(text), lambda: counter(message), lambda: estimate_text(text)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from contextshift import TokenBudgetExceeded, WordCounter
 from contextshift.catalogue import Catalogue, Model
 from contextshift.errors import InvalidInput, ModelNotAllowed, ModelNotFound, ReplyLimitTooLarge
-from contextshift.fit import Action, Decision, Question, fit
+from contextshift.fit import Action, Decision, fit
+from contextshift.measuring import Question
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.settings import Compliance, Settings
 from contextshift.tokens import TokenizerProfile

@@ -327,3 +327,28 @@ def test_unknown_routes_and_methods_answer_in_openais_shape(world: World):
 
 def test_health_needs_no_account(world: World):
     assert httpx.get(world.url + "/health").json()["status"] == "ok"
+
+
+# -- counting that is not needed -----------------------------------------------------------------------
+
+
+def test_where_bytes_prove_that_it_fits_the_header_says_that_the_number_is_a_bound(world: World):
+    request = chat(("user", 50), model="gpt-4o")
+    bound = world.post(request).headers[TOKENS]
+    assert "bound=?1" in bound
+    named = world.post({**request, "routing": {"chat_id": "c"}}).headers[TOKENS]
+    assert "bound" not in named
+    exact = world.post(request, "/v1/chat/completions/count").json()["prompt_tokens"]
+    assert named.startswith(f"prompt={exact},")
+    assert int(bound.split(",")[0].removeprefix("prompt=")) > exact
+
+
+def test_b54_a_silent_cut_is_told_even_where_nothing_was_counted(world: World):
+    request = chat(("user", "The committee met on Tuesday and agreed to publish it. " * 500), model="gpt-4o")
+    counted = world.post(request, "/v1/chat/completions/count").json()["prompt_tokens"]
+    world.upstream.body = completion(prompt_tokens=counted // 3)
+    answer = world.post(request)
+    assert "bound=?1" in answer.headers[TOKENS]
+    assert answer.headers[WARNING] == f"silent-cut;counted={counted};reported={counted // 3}"
+    world.upstream.body = completion(prompt_tokens=counted)
+    assert WARNING not in world.post(request).headers

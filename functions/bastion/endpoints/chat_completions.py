@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
@@ -34,7 +36,8 @@ class ChatCompletions:
     async def count(self, request: Request) -> Reply:
         """Count a chat completion exactly; keep nothing, call nobody."""
         access = await self._authenticate(request, "call", "preview")
-        planned = self._exchange.planner.preview(await read_call(request, access, self._max_body))
+        planner = self._exchange.planner
+        planned = planner.decide(replace(planner.question(await read_call(request, access, self._max_body)), size=None))
         asked = planned.decision.asked
         return Reply.json(
             {

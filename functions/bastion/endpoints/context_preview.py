@@ -33,7 +33,7 @@ class ContextPreview:
         include = read_include(request, frozenset())
         call = await read_call(request, access, self._max_body)
         _only_proxy(call.body.value.keys())
-        planned = self._planner.preview(call)
+        planned = await self._planner.preview(call)
         warnings = decision_warnings(planned.decision)
         shown = context_headers(planned.decision, planned.settings, warnings)
         return Reply.json(render_document(planned.document(), include), headers=shown)

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 
+from contextshift.calibration import Calibration
+from contextshift.errors import StoreError
 from contextshift.ports import Access, AccountStore
 
 __all__ = ["ConfiguredAccounts"]
 
 
 class ConfiguredAccounts:
-    """Answers for the keys of the file, and asks the next store for every other."""
+    """Answers for the keys of the file, and asks the next store for every other.
+
+    Calibration of the file's accounts is kept in that store as well, and read back after each merge: their calls
+    need no store to be let in, and see what other instances have merged a minute later.
+    """
 
     def __init__(self, by_hash: Mapping[str, Access], beyond: AccountStore) -> None:
         self._by_hash = by_hash
         self._beyond = beyond
+        self._accounts = frozenset(access.account for access in by_hash.values())
+        self._calibrations: dict[str, Calibration] = {}
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives; see `AccountStore.access`."""
-        return self._by_hash.get(key_hash) or await self._beyond.access(key_hash, account_hint)
+        access = self._by_hash.get(key_hash)
+        if access is None:
+            return await self._beyond.access(key_hash, account_hint)
+        known = self._calibrations.get(access.account)
+        return access if known is None else replace(access, calibration=known)
+
+    async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
+        """Add samples to a day's; see `CalibrationStore.merge_calibration`."""
+        await self._beyond.merge_calibration(account, day, more)
+        if account in self._accounts:
+            with contextlib.suppress(StoreError):  # the samples are kept; what we know is a minute old
+                self._calibrations[account] = await self._beyond.calibration(account)
+
+    async def calibration(self, account: str) -> Calibration:
+        """Return the samples of today and yesterday."""
+        return await self._beyond.calibration(account)

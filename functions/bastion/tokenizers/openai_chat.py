@@ -1,35 +1,31 @@
-"""Prompt tokens of OpenAI chat models, as their own usage reports count them.
+"""Prompt tokens of a chat, as the providers' own usage reports count them.
 
-Text is exact. Published: OpenAI's cookbook, `How_to_count_tokens_with_tiktoken.ipynb` (commit c81359c, read in 2026):
-three tokens a message, one a name, three to prime the reply. Measured: every other constant here, on public test
-recordings that hold a request and the usage OpenAI reported for it (2024-2026); each says on how many.
+One counter for every family: what differs is data, an `Encoding` for the texts, `ChatCosts` for what the format
+adds, and the rules for images and other media. With OpenAI's the numbers are those that OpenAI reports.
 """
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from bastion.tokenizers.encodings import Encoding
+from bastion.tokenizers.costs import CLASSIC, ChatCosts
+from bastion.tokenizers.engine import Encoding
+from bastion.tokenizers.images import GPT_4O, ImageRule
+from bastion.tokenizers.media import OPENAI_MEDIA, MediaRule
 from bastion.tokenizers.typescript import Rendering, render_tool, render_tools
-from contextshift.media import image_detail, image_size, media_tokens
+from contextshift.media import image_detail, image_size
 from contextshift.pieces import Call, compact_json, parsed_arguments, take_apart, without_data
 from contextshift.tokens import TokenizerProfile
 
-__all__ = ["CLASSIC", "GPT5", "REASONING", "ChatCosts", "ImageRule", "OpenAIChatCounter", "PatchRule", "TileRule"]
+__all__ = ["OpenAIChatCounter"]
 
-MESSAGE = 3
-"""Role and boundaries of a message, beside the role's own name (cookbook)."""
-NAME = 1
-"""A message's ``name``, beside its text (cookbook)."""
-RESPONSE_FORMAT = 8
-"""Over the compact JSON of a reply's schema: never under on 12 recordings, over by 0-55."""
 _SYSTEM_END = 200
 """Characters of a system message that are looked at for how a blank line joins its end."""
 
+_EFFORT = ("reasoning_effort", "reasoning", "thinking")
 _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 _NAMES = 1_024
 """Names of tools whose tokens a counter remembers."""
@@ -44,84 +40,29 @@ _PAIR_LENGTH = 128
 """Characters up to which the pattern is quicker than reading and writing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatCosts:
-    """What differs between generations of OpenAI's chat format, in tokens."""
-
-    priming: int
-    """Once a request."""
-    call: int
-    """A message's only call, beside its name, ``functions.`` with its name, and its arguments as compact JSON."""
-    parallel_call: int = 13
-    """Each of several calls in one message, likewise; never under on 31 recordings of tool history."""
-    tools: int = 9
-    """Once a request with tools."""
-    tools_after_system: int = 5
-    """The same where they are appended to a system or developer message, beside the blank line between."""
-    first_described: int = 0
-    """Once where the first tool has a description."""
-    undescribed: int = 1
-    """Saved for each tool that has properties, none of them described."""
-
-
-CLASSIC = ChatCosts(priming=3, call=4)
-"""gpt-3.5, gpt-4, gpt-4o, gpt-4.1, gpt-4.5 (34 recordings with tools or calls, 31 exact, none under)."""
-REASONING = ChatCosts(priming=2, call=11, tools=90, tools_after_system=90, first_described=1, undescribed=0)
-"""The o-series. No recording of its tools is public: they are bounded by gpt-5's."""
-GPT5 = ChatCosts(priming=2, call=10, tools=90, tools_after_system=90, first_described=1)
-"""gpt-5 and later, whose tools come with a preamble that no document shows (13 recordings, all exact)."""
-
-
-@dataclass(frozen=True, slots=True)
-class TileRule:
-    """Images by tiles of 512 pixels, after fitting into 2,048 and the short side into 768 (vision guide, 2026)."""
-
-    base: int
-    tile: int
-
-    def tokens(self, size: tuple[int, int] | None, detail: str) -> int:
-        """Return the tokens of one image; of the largest there is where ``size`` is None."""
-        if detail == "low":
-            return self.base
-        return self.base + self.tile * (_tiles(*size) if size else 8)
-
-
-@dataclass(frozen=True, slots=True)
-class PatchRule:
-    """Images by patches of 32 pixels, at most ``cap``, times a model's factor (same guide).
-
-    Reported usage is one more than the guide's number (3 recordings). ``detail`` changes nothing, but that
-    ``original`` lifts the cap where a model knows it.
-    """
-
-    factor: float
-    cap: int = 1_536
-    original_cap: int = 0
-
-    def tokens(self, size: tuple[int, int] | None, detail: str) -> int:
-        """Return the tokens of one image; of the largest there is where ``size`` is None."""
-        cap = max(self.cap, self.original_cap) if detail == "original" else self.cap
-        patches = math.ceil(size[0] / 32) * math.ceil(size[1] / 32) if size else cap
-        return math.ceil(round(min(patches, cap) * self.factor, 6)) + 1
-
-
-ImageRule = TileRule | PatchRule
-
-
 class OpenAIChatCounter:
-    """A `TokenCounter` for OpenAI's chat completions. Safe across threads; what it remembers changes no count.
+    """A `TokenCounter` for one family of chat models, by default OpenAI's classic one.
 
-    Messages of the usual shapes (a role with text, a tool's result, calls) take a short way, which is a tenth
-    of the time of taking a message apart, and gives the same number.
+    Safe across threads; what it remembers changes no count. Messages of the usual shapes (a role with text, a
+    tool's result, calls) take a short way, which is a tenth of the time of taking a message apart, and gives the
+    same number.
     """
 
-    def __init__(self, encoding: Encoding, costs: ChatCosts = CLASSIC, images: ImageRule | None = None) -> None:
-        self.profile = TokenizerProfile(encoding.name)
+    def __init__(
+        self,
+        encoding: Encoding,
+        costs: ChatCosts = CLASSIC,
+        images: ImageRule = GPT_4O,
+        media: MediaRule = OPENAI_MEDIA,
+        profile: TokenizerProfile | None = None,
+    ) -> None:
+        self.profile = profile or TokenizerProfile(encoding.name)
         self._encoding = encoding
         self._count = encoding.count
         self._costs = costs
-        self._images = images or TileRule(85, 170)
-        self._roles = _Roles(encoding.count)
+        self._images = images
+        self._media = media
+        self._roles = _Roles(encoding.count, costs)
         self._names: dict[str, int] = {}
 
     def __call__(self, message: Mapping[str, Any]) -> int:
@@ -140,19 +81,28 @@ class OpenAIChatCounter:
     def _whole(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of a message of any shape."""
         pieces, count = take_apart(message), self._encoding.count
-        total = MESSAGE + self._field(message, "role") + sum(map(count, (*pieces.texts, *pieces.others)))
+        total = self._roles.frame(message.get("role")) + sum(map(count, (*pieces.texts, *pieces.others)))
         total += self._field(message, "refusal") + self._calls(pieces.calls)
         if isinstance(message.get("name"), str):
-            total += NAME + count(message["name"])
+            total += self._costs.name + count(message["name"])
         total += sum(self._images.tokens(image_size(part), image_detail(part)) for part in pieces.images)
-        return total + sum(map(media_tokens, pieces.media))
+        return total + sum(self._media.tokens(part, count) for part in pieces.media)
 
     def fixed(self, request: Mapping[str, Any]) -> int:
         """Return priming, tools (legacy functions too) and response format.
 
         Reads ``messages``, if the request has them, only for whether one is a system message.
         """
-        return self._costs.priming + self._tools(request) + self._response_format(request)
+        total = self._costs.priming + self._tools(request) + self._response_format(request)
+        if self._costs.no_system and _system_text(request) is None:
+            total += self._costs.no_system
+        return total + self._effort(request)
+
+    def _effort(self, request: Mapping[str, Any]) -> int:
+        said = [request[key] for key in _EFFORT if request.get(key)]
+        if not said:
+            return 0
+        return self._costs.no_effort if said[0] in ("none", "disabled") else self._costs.effort
 
     def text(self, text: str) -> int:
         """Return the tokens of a bare text."""
@@ -201,6 +151,13 @@ class OpenAIChatCounter:
         return self._encoding.count_rewritten(arguments, _compact)
 
     def _tools(self, request: Mapping[str, Any]) -> int:
+        if self._costs.tool_rule == "typescript":
+            return self._namespace(request)
+        declared = _functions(request) if self._costs.tool_rule == "declaration" else _whole_tools(request)
+        texts = [_spaced_json(without_data(tool)) for tool in declared]
+        return sum(map(self._count, texts)) + (self._costs.tools + self._costs.tool * len(texts) if texts else 0)
+
+    def _namespace(self, request: Mapping[str, Any]) -> int:
         functions = _functions(request)
         if not functions:
             return 0
@@ -208,7 +165,7 @@ class OpenAIChatCounter:
         total = self._preamble(request) + self._encoding.count(render_tools(renderings))
         total += self._costs.first_described if functions[0].get("description") else 0
         total -= self._costs.undescribed * sum(rendering.undescribed for rendering in renderings)
-        return total + self._excess(functions, renderings)
+        return total + self._costs.tool * len(functions) + self._excess(functions, renderings)
 
     def _preamble(self, request: Mapping[str, Any]) -> int:
         system = _system_text(request)
@@ -228,21 +185,35 @@ class OpenAIChatCounter:
 
     def _response_format(self, request: Mapping[str, Any]) -> int:
         wanted = request.get("response_format")
-        schema = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
-        return RESPONSE_FORMAT + self._encoding.count(compact_json(schema)) if schema is not None else 0
+        if not isinstance(wanted, Mapping):
+            return 0
+        schema = wanted.get("json_schema")
+        if schema is None:
+            return self._costs.json_object if wanted.get("type") == "json_object" else 0
+        return self._costs.response_format + self._encoding.count(compact_json(schema))
 
 
 class _Roles(dict[str, int]):
     """Tokens of a message's frame by its role, each counted when it is first met; raises KeyError on unusual roles."""
 
-    def __init__(self, count: Callable[[str], int]) -> None:
+    def __init__(self, count: Callable[[str], int], costs: ChatCosts) -> None:
         super().__init__()
         self._count = count
+        self._costs = costs
 
     def __missing__(self, role: str) -> int:
         if role not in _ROLES:
             raise KeyError(role)
-        return self.setdefault(role, MESSAGE + self._count(role))
+        return self.setdefault(role, self.frame(role))
+
+    def frame(self, role: object) -> int:
+        """Return the tokens of the frame of any role, and of none."""
+        if not isinstance(role, str):
+            return self._costs.frame
+        own = self._costs.frames.get(role)
+        if own is not None:
+            return own
+        return self._costs.frame + (self._count(role) if self._costs.named_roles else 0)
 
 
 def _compact(arguments: str) -> str:
@@ -262,6 +233,19 @@ def _functions(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return found
 
 
+def _whole_tools(request: Mapping[str, Any]) -> list[object]:
+    lists = [request.get(key) for key in ("tools", "functions")]
+    return [tool for tools in lists if isinstance(tools, list | tuple) for tool in tools]
+
+
+def _spaced_json(value: object) -> str:
+    """Return JSON as Python and chat templates write it by default; it costs the same or more than compact JSON."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return compact_json(value)
+
+
 def _declaration(function: Mapping[str, Any]) -> str:
     known = {key: function[key] for key in ("name", "description", "parameters") if key in function}
     return compact_json(without_data(known or function))
@@ -278,10 +262,3 @@ def _system_text(request: Mapping[str, Any]) -> str | None:
         if isinstance(message, Mapping) and message.get("role") in ("system", "developer"):
             return "".join(take_apart(message).texts)[-_SYSTEM_END:]
     return None
-
-
-def _tiles(width: int, height: int) -> int:
-    scale = min(1.0, 2048 / max(width, height))
-    width, height = round(width * scale), round(height * scale)
-    scale = min(1.0, 768 / min(width, height)) if min(width, height) else 1.0
-    return math.ceil(width * scale / 512) * math.ceil(height * scale / 512)

@@ -7,9 +7,6 @@ tiktoken 0.14.0, 2026; the same since the encodings appeared), so it does not ma
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import zlib
 from binascii import a2b_base64
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -97,6 +94,10 @@ def load_ranks(name: str, folders: Iterable[Path]) -> dict[bytes, int]:
 
 
 def _checked_content(path: Path, vocabulary: Vocabulary) -> bytes:
+    import gzip  # these three only where a file is read: the fast engine needs none of them
+    import hashlib
+    import zlib
+
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:

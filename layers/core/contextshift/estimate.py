@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contextshift.media import image_size, media_tokens
-from contextshift.pieces import compact_json, take_apart, whole_characters, without_data
+from contextshift.pieces import compact_json, near_edge, take_apart, whole_characters, without_data
 from contextshift.tokens import TokenizerProfile
 
 __all__ = ["ChatOverhead", "EstimateCounter", "estimate_image", "estimate_text"]
@@ -73,7 +73,11 @@ class EstimateCounter:
             total += cost.call + 2 * estimate_text(call.name) + estimate_text(call.arguments)
         if isinstance(message.get("name"), str):
             total += cost.name + estimate_text(message["name"])
-        return total + sum(map(estimate_image, pieces.images)) + sum(map(media_tokens, pieces.media))
+        return (
+            total
+            + sum(map(estimate_image, pieces.images))
+            + sum(media_tokens(part, estimate_text) for part in pieces.media)
+        )
 
     def fixed(self, request: Mapping[str, Any]) -> int:
         """Return priming, tools and response format."""
@@ -84,11 +88,11 @@ class EstimateCounter:
         return estimate_text(text)
 
     def cut(self, text: str, limit: int) -> str:
-        """Return the longest prefix that is estimated at no more than ``limit``, whole characters only."""
+        """Return a prefix estimated at no more than ``limit``: the longest, or to a sentence's or word's end."""
         if limit <= 0:
             return ""
         end = _longest(lambda size: estimate_text(text[:size]) <= limit, limit, len(text))
-        return text[: whole_characters(text, end)]
+        return text[: near_edge(text, whole_characters(text, end))]
 
     def _tools(self, request: Mapping[str, Any]) -> int:
         lists = [request[key] for key in ("tools", "functions") if request.get(key)]

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 from contextshift import headers
 from contextshift.audit import AuditStatus
 from contextshift.errors import ContextShiftError, ProviderBroken, ProviderTimeout
-from contextshift.fit import Decision, Question
+from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger
+from contextshift.measuring import Question
 from contextshift.planner import Call, Planned, Planner, UsageReader
 from contextshift.ports import AuditWriter, Clock, EventLog, Provider, ProviderAnswer, ProviderCall, Random
 from contextshift.report import context_headers, decision_warnings
@@ -28,6 +29,8 @@ MAX_ANSWER = 64 * 1024 * 1024
 """Bytes of a buffered answer beyond which it is treated as broken."""
 SILENT_CUT = 0.75
 """An upstream that reports less than this share of our count has cut the prompt without saying so."""
+_FEWEST_PER_BYTE = 8
+"""Where nothing was counted, usage below one token in so many bytes is worth a count: prose makes one in 4 or 5."""
 _DAY = 86_400
 _RETURNED = frozenset(
     (
@@ -154,7 +157,8 @@ class _Run:
         begun = asyncio.create_task(self.ledger.begin())
         try:
             await asyncio.sleep(0)  # the store's request leaves before the counting holds the loop
-            self.planned = self._x.planner.decide(self._question)
+            question = await self._x.planner.rated(self._question)
+            self.planned = self._x.planner.decide(question)
         except BaseException:
             begun.cancel()
             with contextlib.suppress(asyncio.CancelledError, ContextShiftError):
@@ -230,9 +234,12 @@ class _Run:
         reported = usage.get("prompt_tokens")
         if used is None or used.counter.profile.approximate or not isinstance(reported, int):
             return []
-        if reported >= SILENT_CUT * used.prompt:
+        if used.bound and reported * _FEWEST_PER_BYTE >= used.prompt:
+            return []  # as many as such a text may well make
+        counted = self._x.planner.counted(self._question) if used.bound else used.prompt
+        if reported >= SILENT_CUT * counted:
             return []
-        return [(Token("silent-cut"), {"counted": used.prompt, "reported": reported})]
+        return [(Token("silent-cut"), {"counted": counted, "reported": reported})]
 
 
 class Relay:

@@ -13,7 +13,7 @@ Pure: what must be counted comes through a counter, what is chosen from through 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -28,9 +28,7 @@ from contextshift.catalogue import (
     check_allowed,
     choose_larger,
     cost_fault,
-    model_budget,
     needs_of,
-    request_cost,
     reserve_for,
 )
 from contextshift.errors import (
@@ -41,6 +39,7 @@ from contextshift.errors import (
     TokenBudgetExceeded,
 )
 from contextshift.hosting import acts_when_fitting
+from contextshift.measuring import CounterFor, Measure, Question, measure, proved_by_bytes
 from contextshift.messages import Message, Source, source_of
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
@@ -48,18 +47,13 @@ from contextshift.settings import Settings
 from contextshift.shift import (
     ShiftResult,
     breakdown,
-    count_messages,
     grouping_diagnostics,
     shift_situation,
     situate,
 )
 from contextshift.strategies import Situation
-from contextshift.tokens import TokenCounter
 
-__all__ = ["Action", "CounterFor", "Decision", "Measure", "Question", "check_indices", "fit", "measure"]
-
-CounterFor = Callable[[Model], TokenCounter]
-"""Return the counter of a model; models of one tokenizer share one counter."""
+__all__ = ["Action", "Decision", "check_indices", "fit"]
 
 
 class Action(StrEnum):
@@ -72,55 +66,6 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One request, as the decision needs it: checked messages, the whole request, resolved settings."""
-
-    model: Model
-    messages: Sequence[Message]
-    request: Mapping[str, Any]
-    settings: Settings
-    allowed: Sequence[str] | None = None
-    """Model names the account may use; None means all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A request as one model counts it."""
-
-    model: Model
-    counter: TokenCounter
-    tokens: Sequence[int]
-    """By message index, the whole conversation as it came."""
-    fixed: int
-    prompt: int
-    """All of it: messages that are sent, and fixed costs."""
-    reserve: int
-
-    @property
-    def margin(self) -> int:
-        """Tokens held back beside the prompt."""
-        return self.counter.profile.margin_tokens(self.prompt)
-
-    @property
-    def budget(self) -> Budget | None:
-        """The model's budget for this request, None where its window is unknown."""
-        if self.model.context_window is None:
-            return None
-        return model_budget(self.model, self.reserve, self.fixed)
-
-    @property
-    def fits(self) -> bool:
-        """Whether prompt and margin are within the limit; a model of unknown window is not ours to judge."""
-        budget = self.budget
-        return budget is None or self.prompt + self.margin <= budget.limit
-
-    @property
-    def cost(self) -> float | None:
-        """The most the request can cost in USD."""
-        return request_cost(self.model, self.prompt, self.reserve)
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What is done, for which model, and why."""
 
@@ -129,8 +74,8 @@ class Decision:
     used: Measure
     """Of the model that is called; for a refusal, of the model asked for."""
     strategy: str
-    situation: Situation
-    """Groups and protection, as decided for the model asked for."""
+    situation: Situation | None = None
+    """Groups and protection, as decided for the model asked for; None where bytes alone decided."""
     candidates: Sequence[Candidate] = ()
     shift: ShiftResult | None = None
     error: ContextShiftError | None = None
@@ -144,7 +89,7 @@ class Decision:
     def edits(self) -> Edits:
         """Return what a raw body needs to become what is sent: removals, new texts, and a summary."""
         shift = self.shift
-        if shift is None:
+        if shift is None or self.situation is None:
             return Edits()
         added = None
         if shift.summary is not None:
@@ -164,15 +109,6 @@ def _sendable(message: Message) -> Message:
     return {key: value for key, value in message.items() if key != "meta"}
 
 
-def measure(question: Question, model: Model, counter: TokenCounter, gone: frozenset[int] = frozenset()) -> Measure:
-    """Count a request for one model, less the messages ``gone``."""
-    tokens = count_messages(question.messages, counter)
-    fixed = counter.fixed(question.request)
-    kept = sum(count for index, count in enumerate(tokens) if index not in gone)
-    reserve = reserve_for(model, requested_reply(question.request), question.settings.reserve_tokens)
-    return Measure(model, counter, tokens, fixed, kept + fixed, reserve)
-
-
 def fit(
     question: Question, catalogue: Catalogue, counter_for: CounterFor, registry: ContextStrategyRegistry
 ) -> Decision:
@@ -180,8 +116,12 @@ def fit(
     settings = question.settings
     check_allowed(question.model, settings.compliance, question.allowed)
     check_indices(settings, question.messages)
+    counter = counter_for(question.model)
+    proved = proved_by_bytes(question, counter)
+    if proved is not None:
+        return Decision(Action.NONE, proved, proved, settings.context_strategy)
     question = _marked(question)
-    asked = measure(question, question.model, counter_for(question.model))
+    asked = measure(question, question.model, counter)
     situation = _situation(question, asked)
     manual = _manual_departures(question, situation, registry)
     if manual is not None:
@@ -205,15 +145,17 @@ def fit(
 
 
 def _marked(question: Question) -> Question:
-    """Mark the messages to exclude as their owners could have."""
-    settings = question.settings
-    if not settings.exclude:
+    """Mark excluded messages and rate unrated ones, as their owners could have, for the decision alone."""
+    marks: dict[int, dict[str, Any]] = {index: {"manualExcluded": True} for index in question.settings.exclude}
+    for index, rating in question.relevance.items():
+        marks.setdefault(index, {})["relevance"] = rating
+    if not marks:
         return question
     messages = list(question.messages)
-    for index in settings.exclude:
+    for index, mark in marks.items():
         meta = messages[index].get("meta")
-        marked = {**(meta if isinstance(meta, Mapping) else {}), "manualExcluded": True}
-        messages[index] = {**messages[index], "meta": marked}
+        known = meta if isinstance(meta, Mapping) else {}
+        messages[index] = {**messages[index], "meta": {**known, **mark}}
     return replace(question, messages=messages)
 
 

@@ -1,4 +1,4 @@
-"""Planning a call: settings, model, decision. Everything here is without side effects and without I/O.
+"""Planning a call: settings, model, decision. Everything here is without side effects.
 
 A preview is a plan and nothing else, and holds no store; a real call makes the same plan and then acts.
 """
@@ -6,16 +6,18 @@ A preview is a plan and nothing else, and holds no store; a real call makes the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from contextshift.body import JsonBody
 from contextshift.catalogue import Catalogue, check_allowed
 from contextshift.errors import InvalidSetting, StoreUnavailable
-from contextshift.fit import CounterFor, Decision, Question, check_indices, fit
+from contextshift.fit import Decision, check_indices, fit
+from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
 from contextshift.ports import Access
 from contextshift.registry import ContextStrategyRegistry
+from contextshift.relevance import Rater
 from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 
@@ -91,11 +93,13 @@ class Planner:
         plans: Mapping[str, Plan],
         counter_for: CounterFor,
         registry: ContextStrategyRegistry | None = None,
+        rater: Rater | None = None,
     ) -> None:
         self.catalogue = catalogue
         self._plans = plans
         self._counter_for = counter_for
         self._registry = registry or ContextStrategyRegistry()
+        self._rater = rater
 
     def plan_of(self, access: Access) -> Plan:
         """Return the account's plan. Raises StoreUnavailable where this deployment does not know it."""
@@ -115,7 +119,9 @@ class Planner:
         check_indices(settings, call.messages)
         model = self.catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
-        return Question(model, call.messages, call.body.value, settings, access.models)
+        # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
+        size = len(call.body.raw) if settings.chat_id is None else None
+        return Question(model, call.messages, call.body.value, settings, access.models, size=size)
 
     def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
         """Resolve settings. Raises StoreUnavailable where the account's own cannot be read as settings."""
@@ -128,8 +134,18 @@ class Planner:
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""
         decision = fit(question, self.catalogue, self._counter_for, self._registry)
+        if question.notes:
+            decision = replace(decision, diagnostics=[*question.notes, *decision.diagnostics])
         return Planned(question, decision)
 
-    def preview(self, call: Call) -> Planned:
+    def counted(self, question: Question) -> int:
+        """Return the exact prompt of a question that bytes alone had decided."""
+        return self.decide(replace(question, size=None)).decision.asked.prompt
+
+    async def rated(self, question: Question) -> Question:
+        """Fetch what the strategy must know beforehand: the only I/O of a plan, and it writes nothing."""
+        return question if self._rater is None else await self._rater.rated(question)
+
+    async def preview(self, call: Call) -> Planned:
         """Return what would be sent and why, without any side effect."""
-        return self.decide(self.question(call))
+        return self.decide(await self.rated(replace(self.question(call), size=None)))

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from contextshift.audit import AuditStatus
+from contextshift.calibration import Calibration
 
 __all__ = [
     "Access",
@@ -25,6 +26,7 @@ __all__ = [
     "AuditRecord",
     "AuditStore",
     "AuditWriter",
+    "CalibrationStore",
     "Clock",
     "Commit",
     "EventLog",
@@ -33,6 +35,7 @@ __all__ = [
     "ProviderAnswer",
     "ProviderCall",
     "Random",
+    "Relevance",
     "SettingsRecord",
     "StoredAudit",
     "Ticket",
@@ -101,17 +104,32 @@ class Access:
     settings: SettingsRecord
     models: tuple[str, ...] | None = None
     """The models the account may use; None means all of the catalogue."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """What providers reported to this account today and yesterday."""
 
 
-class AccountStore(Protocol):
-    """Reads what a call needs to know about its caller."""
+class CalibrationStore(Protocol):
+    """Keeps an account's samples by day, for all instances together."""
+
+    async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
+        """Add ``more`` to the samples of a day (`calibration.day_of`); concurrent calls lose nothing.
+
+        Where an answer was lost or a call failed half-way, some may count twice. Raises StoreUnavailable.
+        """
+
+    async def calibration(self, account: str) -> Calibration:
+        """Return the samples of today and yesterday. Raises StoreUnavailable."""
+
+
+class AccountStore(CalibrationStore, Protocol):
+    """Reads what a call needs to know about its caller, and writes calibration only."""
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives, None where the key is unknown.
 
         One round trip when ``account_hint`` (from `keys.account_hint`) is given and right; the record
         decides, never the hint. Revoked and expired keys are returned as they stand: the caller judges.
-        Raises StoreUnavailable.
+        Calibration comes with the same read. Raises StoreUnavailable.
         """
 
 
@@ -250,6 +268,13 @@ class AuditStore(AuditReader, AuditWriter, Protocol):
 
         From its first write on the chat reads as absent and no commit of that life can win.
         """
+
+
+class Relevance(Protocol):
+    """Says how much texts have to do with a question."""
+
+    async def rate(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a number from 0 to 1 for each text. Raises a ProviderError."""
 
 
 # -- providers ---------------------------------------------------------------------------------------

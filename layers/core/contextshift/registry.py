@@ -7,11 +7,14 @@ named: installing a package must not change what becomes of a conversation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from contextshift.errors import InvalidInput
 from contextshift.guard import Guard
 from contextshift.strategies import BUILTIN, Strategy
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["ENTRY_POINTS", "ContextStrategyRegistry"]
 
@@ -55,6 +58,8 @@ class ContextStrategyRegistry:
 
         Raises InvalidInput for a name that no installed package offers, that two offer, or that is taken.
         """
+        from importlib.metadata import entry_points  # 17 ms that only who loads plug-ins pays
+
         offered: dict[str, list[EntryPoint]] = {}
         for point in entry_points(group=ENTRY_POINTS) if points is None else points:
             offered.setdefault(point.name, []).append(point)

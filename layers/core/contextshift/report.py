@@ -13,8 +13,9 @@ from typing import Any
 from contextshift import headers
 from contextshift.audit import Entry, kept_message
 from contextshift.catalogue import request_cost
-from contextshift.fit import Action, Decision, Measure
+from contextshift.fit import Action, Decision
 from contextshift.headers import Bare, Token, Warning_, sf_dictionary, sf_list
+from contextshift.measuring import Measure
 from contextshift.messages import HISTORY_SOURCES, Message, Source, source_of
 from contextshift.reasons import Reason
 from contextshift.settings import Settings
@@ -58,7 +59,8 @@ def audit_document(decision: Decision, messages: Sequence[Message], settings: Se
 def tokenizer(measured: Measure) -> dict[str, Any]:
     """Return whose numbers these are."""
     profile = measured.counter.profile
-    return {"profile": profile.name, "approximate": profile.approximate, "margin": measured.margin}
+    shown = {"profile": profile.name, "approximate": profile.approximate, "margin": measured.margin}
+    return shown if profile.ratio == 1.0 else {**shown, "ratio": profile.ratio, "version": profile.version}
 
 
 def budget(measured: Measure) -> dict[str, Any]:
@@ -124,6 +126,8 @@ def _tokens_header(decision: Decision) -> str:
         "excluded": len(decision.dropped),
         "approximate": used.counter.profile.approximate,
     }
+    if used.bound:
+        members["bound"] = True
     return sf_dictionary(members)
 
 
@@ -146,6 +150,8 @@ def _brief(name: str, value: Any) -> Bare:
 def _entries(decision: Decision, messages: Sequence[Message]) -> list[Entry]:
     """Return every block in its real order, a summary where it stands."""
     situation, tokens = decision.situation, decision.used.tokens
+    if situation is None:
+        raise ValueError("a decision made by bytes alone has no blocks to list")
     reasons = _reasons(decision)
     entries = [
         _entry(

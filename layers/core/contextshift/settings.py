@@ -110,6 +110,8 @@ class Settings:
     audit: str = "best-effort"
     """``required``: a named chat's call is refused when its audit cannot be written."""
     audit_content: str = "full"
+    calibration: str = "on"
+    """``off``: reported usage neither corrects this account's counts nor is kept for it."""
     compliance: Compliance = Compliance()
     levels: Mapping[str, Level] = field(default_factory=dict)
 
@@ -135,6 +137,7 @@ class Settings:
             "max_retention_days": rules.max_retention_days,
             "audit": self.audit,
             "audit_content": self.audit_content,
+            "calibration": self.calibration,
         }
         always = ("context_swapping", "smart_truncation")
         return {
@@ -196,6 +199,7 @@ _REQUEST_ONLY: dict[str, tuple[_Check, str]] = {
 _ACCOUNT_ONLY: dict[str, tuple[_Check, str]] = {
     "audit": (lambda value: value in ("required", "best-effort"), '"required" or "best-effort"'),
     "audit_content": (lambda value: value in ("full", "hashes", "none"), '"full", "hashes" or "none"'),
+    "calibration": (lambda value: value in ("on", "off"), '"on" or "off"'),
 }
 _CAMEL = re.compile(r"(?<=[a-z])([A-Z])")
 

@@ -27,6 +27,12 @@ class TokenizerProfile:
     approximate: bool = False
     margin: float = 0.0
     """Share of the prompt kept free on top of it: 0.02 holds two tokens back for every hundred."""
+    ratio: float = 1.0
+    """The factor by which reported usage has corrected these counts (`calibration`); 1 for none."""
+    version: int = 0
+    """Names the correction in force; 0 for none."""
+    bytes_bound: float | None = None
+    """Tokens that a byte of UTF-8 makes at the most, where that is proved (1 for byte-level BPE); None elsewhere."""
 
     def margin_tokens(self, prompt: int) -> int:
         """Return the margin for a prompt of ``prompt`` tokens, rounded up.

@@ -85,7 +85,7 @@ def kept(request: pytest.FixtureRequest, clock: MovableClock) -> Kept:
 def accounts(request: pytest.FixtureRequest, clock: MovableClock) -> AccountAdmin:
     """Every account store in turn."""
     if request.param == "memory":
-        return MemoryAccounts()
+        return MemoryAccounts(clock)
     if request.param == "sqlite":
         return SqliteAccounts(request.getfixturevalue("database"), clock=clock)
     server: Server = request.getfixturevalue(f"{request.param}_tables")

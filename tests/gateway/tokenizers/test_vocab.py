@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 import tiktoken_ext.openai_public as public  # type: ignore[import-untyped]
 
-from bastion.tokenizers.encodings import PATTERNS
+from bastion.tokenizers.tiktoken_engine import PATTERNS
 from bastion.tokenizers.vocab import VOCABULARIES, VocabularyBroken, VocabularyMissing, find, load_ranks
 from gateway.tokenizers.oracle import NAMES, Oracle
 from gateway.tokenizers.oracle import VOCABULARIES as FOLDER

@@ -142,7 +142,7 @@ class Table:
             TableName=self._name,
             Key=key,
             UpdateExpression=change.update,
-            ExpressionAttributeNames=names_in(change.update, change.condition),
+            ExpressionAttributeNames=names_in(change.update, change.condition) | dict(change.names),
             ExpressionAttributeValues=dict(change.values),
             ReturnValues="ALL_NEW",
             **_only_if(change.condition),

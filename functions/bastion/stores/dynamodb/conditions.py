@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bastion.stores.dynamodb.items import SCHEMA, Attribute, Item, number, text
 from contextshift.audit import AuditStatus
@@ -20,6 +20,7 @@ __all__ = [
     "ends_life",
     "forgets_lives",
     "is_version",
+    "more_of",
     "names_in",
     "next_place",
     "once_ended",
@@ -39,6 +40,8 @@ class Change:
     update: str
     values: Mapping[str, Attribute]
     condition: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What names stand for that do not stand for themselves."""
 
 
 def names_in(*expressions: str | None) -> dict[str, str]:
@@ -123,6 +126,18 @@ def is_version(version: int) -> tuple[str, dict[str, Attribute]]:
     if version == 0:
         return ABSENT, {}
     return "#version = :version", {":version": number(version)}
+
+
+def more_of(counts: Mapping[str, int], now: float, expires: int) -> Change:
+    """Add to number attributes, whatever they are called, making them and the item where there are none."""
+    numbered = list(enumerate(counts.items()))
+    added = ", ".join(f"#n{index} :n{index}" for index, _ in numbered)
+    update = _set("#created_at = if_not_exists(#created_at, :now), #expires = :expires")
+    return Change(
+        f"{update} ADD {added}",
+        {f":n{index}": number(many) for index, (_, many) in numbered} | {":expires": number(expires)} | _touched(now),
+        names={f"#n{index}": name for index, (name, _) in numbered},
+    )
 
 
 _TOUCHED = ("#schema = :schema", "#updated_at = :now")

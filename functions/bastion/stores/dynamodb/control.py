@@ -1,10 +1,11 @@
-"""Accounts, keys and settings over the table ``control``.
+"""Accounts, keys, settings and calibration over the table ``control``.
 
 ::
 
-    access          1 BatchGetItem with the right hint; 2 round trips with a wrong one or none
-    put_key         2 PutItem: that the account has it, then the key, so that no key is ever unlisted
-    keys            1 Query, and 1 BatchGetItem for each 100 keys
+    access             1 BatchGetItem with the right hint; 2 round trips with a wrong one or none
+    put_key            2 PutItem: that the account has it, then the key, so that no key is ever unlisted
+    keys               1 Query, and 1 BatchGetItem for each 100 keys
+    merge_calibration  1 UpdateItem for each 100 steps
 
 All reads are strongly consistent: a key revoked, or a setting changed, holds for the next call.
 """
@@ -15,13 +16,14 @@ import json
 from collections.abc import Sequence
 
 from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
-from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version
+from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of
 from bastion.stores.dynamodb.items import (
     SCHEMA,
     Item,
     Key,
     account_key,
     account_partition,
+    calibration_key,
     check_schema,
     expiring,
     flag,
@@ -38,11 +40,16 @@ from bastion.stores.dynamodb.items import (
     texts,
     texts_of,
 )
+from contextshift.calibration import Calibration, day_of
 from contextshift.ports import Access, Clock, KeyRecord, Random, SettingsRecord
 
 __all__ = ["DynamoAccounts"]
 
 _WRITE_BYTES = 10
+_SAMPLES = "samples:"
+_STEPS_AT_ONCE = 100
+"""DynamoDB takes expressions of up to 4 KB."""
+_CALIBRATION_SECONDS = 3 * 86_400
 
 
 class DynamoAccounts:
@@ -57,15 +64,16 @@ class DynamoAccounts:
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives; see `AccountStore.access`. The record decides, never the hint."""
-        keys = [key_key(key_hash)] + ([] if account_hint is None else _of_account(account_hint))
+        today = day_of(self._clock.now())
+        keys = [key_key(key_hash)] + ([] if account_hint is None else _of_account(account_hint, today))
         found = _by_key(await self._table.get_all(keys))
         stored = found.get(_place(key_key(key_hash)))
         if stored is None:
             return None
         key = _key_of(stored)
         if key.account != account_hint:
-            found = _by_key(await self._table.get_all(_of_account(key.account)))
-        return _access(key, found)
+            found = _by_key(await self._table.get_all(_of_account(key.account, today)))
+        return _access(key, found, today)
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -116,6 +124,18 @@ class DynamoAccounts:
         )
         return await self._put_once(item, *is_version(expected_version))
 
+    async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
+        """Add samples to a day's item; each update is atomic, and may be made twice where its answer is lost."""
+        counts = [(f"{_SAMPLES}{name}:{step}", many) for name, step, many in more]
+        now = self._clock.now()
+        for start in range(0, len(counts), _STEPS_AT_ONCE):
+            change = more_of(dict(counts[start : start + _STEPS_AT_ONCE]), now, int(now) + _CALIBRATION_SECONDS)
+            await self._table.update(calibration_key(account, day), change)
+
+    async def calibration(self, account: str) -> Calibration:
+        """Return the samples of today and yesterday."""
+        return _calibration_of(await self._table.get_all(_calibration_keys(account, day_of(self._clock.now()))))
+
     async def _put_once(self, item: Item, condition: str, values: Item) -> bool:
         """Put an item under a condition. Its ``write`` tells our own lost answer from somebody else's item."""
         write = text(self._random.token(_WRITE_BYTES).hex())
@@ -127,8 +147,12 @@ class DynamoAccounts:
         return True
 
 
-def _of_account(account: str) -> list[Key]:
-    return [account_key(account), settings_key(account)]
+def _of_account(account: str, today: int) -> list[Key]:
+    return [account_key(account), settings_key(account), *_calibration_keys(account, today)]
+
+
+def _calibration_keys(account: str, today: int) -> list[Key]:
+    return [calibration_key(account, today), calibration_key(account, today - 1)]
 
 
 def _place(item: Item) -> tuple[str, str]:
@@ -136,20 +160,38 @@ def _place(item: Item) -> tuple[str, str]:
 
 
 def _by_key(items: Sequence[Item]) -> dict[tuple[str, str], Item]:
-    return {_place(item): check_schema(item) for item in items}
+    return {_place(item): item for item in items}
 
 
-def _access(key: KeyRecord, found: dict[tuple[str, str], Item]) -> Access | None:
+def _access(key: KeyRecord, found: dict[tuple[str, str], Item], today: int) -> Access | None:
     """Put together what a key gives; a key whose account is gone opens nothing."""
     account = found.get(_place(account_key(key.account)))
     if account is None:
         return None
     plan, models = _plan_of(account)
     settings = _settings_of(found.get(_place(settings_key(key.account))))
-    return Access(key=key, account=key.account, plan=plan, settings=settings, models=models)
+    days = [found[place] for place in map(_place, _calibration_keys(key.account, today)) if place in found]
+    return Access(key, key.account, plan, settings, models, _calibration_of(days))
+
+
+def _calibration_of(days: Sequence[Item]) -> Calibration:
+    """Put days together. One of a later schema is passed over: it is no reason to turn a caller away."""
+    return Calibration.of(
+        (*_step_of(name), int(float(attribute["N"])))
+        for item in days
+        if integer_of(item, "schema") <= SCHEMA
+        for name, attribute in item.items()
+        if name.startswith(_SAMPLES)
+    )
+
+
+def _step_of(attribute: str) -> tuple[str, int]:
+    name, _, step = attribute.removeprefix(_SAMPLES).rpartition(":")
+    return name, int(step)
 
 
 def _plan_of(item: Item) -> tuple[str, tuple[str, ...] | None]:
+    check_schema(item)
     return text_of(item, "plan"), texts_of(item, "models") if "models" in item else None
 
 
@@ -173,6 +215,7 @@ def _key_item(key: KeyRecord) -> Item:
 
 
 def _key_of(item: Item) -> KeyRecord:
+    check_schema(item)
     return KeyRecord(
         hash=text_of(item, "pk").removeprefix("K#"),
         id=text_of(item, "id"),

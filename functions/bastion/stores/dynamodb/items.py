@@ -7,6 +7,7 @@ control K#<hash>      KEY                         a key
 control A#<acct>      ACCOUNT                     an account
 control A#<acct>      KEY#<hash>                  that the account has this key
 control A#<acct>      SET#security                its settings
+control A#<acct>      CAL#<date>                  its calibration: samples of one day, an attribute for each step
 chats C#<acct>#<id>   H                           a chat's head, under 1 KB
 chats …#<epoch>       A#<seq>                     an audit's record: small, the only part that changes
 chats …#<epoch>       A#<seq>#<attempt>#<i>       its parts: immutable, up to 380 KB each
@@ -20,6 +21,7 @@ check themselves because the table's own deletion comes late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
 from contextshift.errors import StoreUnavailable
@@ -32,6 +34,7 @@ __all__ = [
     "Key",
     "account_key",
     "account_partition",
+    "calibration_key",
     "check_schema",
     "expired",
     "expiring",
@@ -60,6 +63,7 @@ __all__ = [
 SCHEMA = 1
 _SEQ_DIGITS = 12
 _PART_DIGITS = 4
+_EPOCH = date(1970, 1, 1).toordinal()
 
 Attribute = dict[str, Any]
 Item = dict[str, Attribute]
@@ -87,6 +91,11 @@ def account_key(account: str) -> Key:
 def settings_key(account: str) -> Key:
     """Return where an account's settings are."""
     return _key(account_partition(account), "SET#security")
+
+
+def calibration_key(account: str, day: int) -> Key:
+    """Return where an account's samples of a day, counted from the epoch, are."""
+    return _key(account_partition(account), f"CAL#{date.fromordinal(_EPOCH + day).isoformat()}")
 
 
 def key_index_key(account: str, key_hash: str) -> Key:

@@ -1,4 +1,4 @@
-"""Accounts, keys and settings in SQLite."""
+"""Accounts, keys, settings and calibration in SQLite."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from bastion.stores.sqlite.database import SqliteDatabase
+from contextshift.calibration import Calibration, day_of
 from contextshift.ports import Access, Clock, KeyRecord, SettingsRecord
 
 __all__ = ["SqliteAccounts"]
@@ -25,6 +26,11 @@ _NEXT_SETTINGS = """
 UPDATE settings SET "values" = :values, version = :version, updated_at = :updated_at, updated_by = :updated_by
 WHERE account = :account AND version = :expected
 """
+_MORE_SAMPLES = """
+INSERT INTO calibration (account, day, name, step, samples, created_at, updated_at)
+VALUES (:account, :day, :name, :step, :samples, :now, :now)
+ON CONFLICT (account, day, name, step) DO UPDATE SET samples = samples + :samples, updated_at = :now
+"""
 
 
 class SqliteAccounts:
@@ -36,7 +42,8 @@ class SqliteAccounts:
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives, None where the key is unknown; the hint is not needed."""
-        return await self._database.read(lambda db: _access(db, key_hash))
+        today = day_of(self._clock.now())
+        return await self._database.read(lambda db: _access(db, key_hash, today))
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -78,20 +85,48 @@ class SqliteAccounts:
         }
         return await self._changed(_NEXT_SETTINGS if expected_version else _FIRST_SETTINGS, values)
 
+    async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
+        """Add samples to a day's, in one transaction; days that nobody reads any more go."""
+        common = {"account": account, "day": day, "now": self._clock.now()}
+        samples = [common | {"name": name, "step": step, "samples": many} for name, step, many in more]
+
+        def merge(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM calibration WHERE account = :account AND day < :day - 1", common)
+            db.executemany(_MORE_SAMPLES, samples)
+
+        await self._database.write(merge)
+
+    async def calibration(self, account: str) -> Calibration:
+        """Return the samples of today and yesterday."""
+        today = day_of(self._clock.now())
+        return await self._database.read(lambda db: _calibration(db, account, today))
+
     async def _changed(self, statement: str, values: dict[str, object]) -> bool:
         """Run one statement as a transaction; say whether it changed a row."""
         values = values | {"now": self._clock.now()}
         return await self._database.write(lambda db: db.execute(statement, values).rowcount == 1)
 
 
-def _access(db: sqlite3.Connection, key_hash: str) -> Access | None:
+def _access(db: sqlite3.Connection, key_hash: str, today: int) -> Access | None:
     row = db.execute("SELECT * FROM keys WHERE hash = ?", (key_hash,)).fetchone()
     known = None if row is None else _account(db, row["account"])
     if known is None:
         return None
     key = _key_of(row)
     plan, models = known
-    return Access(key=key, account=key.account, plan=plan, settings=_settings(db, key.account), models=models)
+    return Access(
+        key=key,
+        account=key.account,
+        plan=plan,
+        settings=_settings(db, key.account),
+        models=models,
+        calibration=_calibration(db, key.account, today),
+    )
+
+
+def _calibration(db: sqlite3.Connection, account: str, today: int) -> Calibration:
+    query = "SELECT name, step, samples FROM calibration WHERE account = ? AND day BETWEEN ? AND ?"
+    return Calibration.of((row[0], row[1], row[2]) for row in db.execute(query, (account, today - 1, today)))
 
 
 def _account(db: sqlite3.Connection, account: str) -> tuple[str, tuple[str, ...] | None] | None:

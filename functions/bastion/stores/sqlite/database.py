@@ -22,7 +22,7 @@ from contextshift.errors import StoreUnavailable
 
 __all__ = ["SCHEMA", "SqliteDatabase"]
 
-SCHEMA = 1
+SCHEMA = 2
 _BUSY_SECONDS = 5.0
 _TABLES = """
 CREATE TABLE accounts (
@@ -56,6 +56,15 @@ CREATE TABLE parts (
     FOREIGN KEY (epoch, seq) REFERENCES records (epoch, seq) ON DELETE CASCADE
 );
 """
+_CALIBRATION = """
+CREATE TABLE calibration (
+    account TEXT NOT NULL, day INTEGER NOT NULL, name TEXT NOT NULL, step INTEGER NOT NULL, samples INTEGER NOT NULL,
+    created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (account, day, name, step)
+) WITHOUT ROWID;
+"""
+_VERSIONS = (_TABLES, _CALIBRATION)
+"""What makes version 1 of an empty file, version 2 of version 1, and so on."""
 
 _Result = TypeVar("_Result")
 
@@ -124,15 +133,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Make the tables in a new file; refuse one that a later version has made."""
+    """Make what the file lacks; refuse one that a later version has made."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > SCHEMA:
             raise StoreUnavailable("the database file has a schema this version cannot read")
-        if version == 0:
-            for statement in _TABLES.split(";"):
+        for statements in _VERSIONS[version:]:
+            for statement in statements.split(";"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from contextshift.calibration import Calibration, day_of
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import (
     Access,
@@ -159,10 +160,12 @@ class MemoryAuditStore(_Fallible):
 
 
 class MemoryAccounts(_Fallible):
-    """An `AccountAdmin` in memory."""
+    """An `AccountAdmin` in memory. Without a clock, the last day of an account's samples is its today."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         super().__init__()
+        self._clock = clock
+        self._samples: dict[str, dict[int, Calibration]] = {}
         self._accounts: dict[str, tuple[str, tuple[str, ...] | None]] = {}
         self._keys: dict[str, KeyRecord] = {}
         self._settings: dict[str, SettingsRecord] = {}
@@ -175,7 +178,7 @@ class MemoryAccounts(_Fallible):
         if key is None or known is None:
             return None
         settings = self._settings.get(key.account, SettingsRecord())
-        return Access(key=key, account=key.account, plan=known[0], settings=settings, models=known[1])
+        return Access(key, key.account, known[0], settings, known[1], self._calibration(key.account))
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -221,3 +224,19 @@ class MemoryAccounts(_Fallible):
             return False
         self._settings[account] = settings
         return True
+
+    async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
+        """Add samples to a day's."""
+        self._check("merge_calibration")
+        days = self._samples.setdefault(account, {})
+        days[day] = days.get(day, Calibration()) + more
+
+    async def calibration(self, account: str) -> Calibration:
+        """Return the samples of today and yesterday."""
+        self._check("calibration")
+        return self._calibration(account)
+
+    def _calibration(self, account: str) -> Calibration:
+        days = self._samples.get(account, {})
+        today = max(days, default=0) if self._clock is None else day_of(self._clock.now())
+        return days.get(today, Calibration()) + days.get(today - 1, Calibration())

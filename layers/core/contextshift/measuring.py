@@ -1,0 +1,119 @@
+"""A request as one model counts it, or as bytes alone prove that it fits.
+
+Counting is what costs time here, and a vocabulary is loaded only when something is counted. So where nobody
+needs the exact number, and the bytes of the request already fit the budget, nothing is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contextshift.budget import Budget, requested_reply
+from contextshift.catalogue import Model, model_budget, needs_of, request_cost, reserve_for
+from contextshift.messages import Message
+from contextshift.settings import Settings
+from contextshift.shift import count_messages
+from contextshift.tokens import TokenCounter
+
+__all__ = ["CounterFor", "Measure", "Question", "measure", "proved_by_bytes"]
+
+_COUNTABLE = frozenset(("tools", "json_schema"))
+"""Capabilities whose use costs no more than its JSON and the constants below."""
+_FORMAT_TOKENS, _CALL_TOKENS, _TOOLS_TOKENS = 300, 100, 1_000
+"""What chat formats add beyond the bytes of the request, at the most: priming and a date, a call's frame with its name
+said twice, a provider's hidden text about tools (605 is the most that was measured, 2026-11)."""
+
+CounterFor = Callable[[Model], TokenCounter]
+"""Return the counter of a model; models of one tokenizer share one counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request, as the decision needs it: checked messages, the whole request, resolved settings."""
+
+    model: Model
+    messages: Sequence[Message]
+    request: Mapping[str, Any]
+    settings: Settings
+    allowed: Sequence[str] | None = None
+    """Model names the account may use; None means all."""
+    relevance: Mapping[int, float] = field(default_factory=dict)
+    """Ratings of memories and lore that came without one, by message index."""
+    size: int | None = None
+    """Bytes of the request as it came, where bytes may stand for a count; None where it must be exact."""
+    notes: tuple[Mapping[str, Any], ...] = ()
+    """What was found on the way to the question, for the diagnostics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A request as one model counts it."""
+
+    model: Model
+    counter: TokenCounter
+    tokens: Sequence[int]
+    """By message index, the whole conversation as it came."""
+    fixed: int
+    prompt: int
+    """All of it: messages that are sent, and fixed costs."""
+    reserve: int
+    bound: bool = False
+    """Whether ``prompt`` is only an upper bound: bytes alone proved that it fits, and nothing was counted."""
+
+    @property
+    def margin(self) -> int:
+        """Tokens held back beside the prompt."""
+        return self.counter.profile.margin_tokens(self.prompt)
+
+    @property
+    def budget(self) -> Budget | None:
+        """The model's budget for this request, None where its window is unknown."""
+        if self.model.context_window is None:
+            return None
+        return model_budget(self.model, self.reserve, self.fixed)
+
+    @property
+    def fits(self) -> bool:
+        """Whether prompt and margin are within the limit; a model of unknown window is not ours to judge."""
+        budget = self.budget
+        return budget is None or self.prompt + self.margin <= budget.limit
+
+    @property
+    def cost(self) -> float | None:
+        """The most the request can cost in USD."""
+        return request_cost(self.model, self.prompt, self.reserve)
+
+
+def measure(question: Question, model: Model, counter: TokenCounter, gone: frozenset[int] = frozenset()) -> Measure:
+    """Count a request for one model, less the messages ``gone``."""
+    tokens = count_messages(question.messages, counter)
+    fixed = counter.fixed(question.request)
+    kept = sum(count for index, count in enumerate(tokens) if index not in gone)
+    reserve = reserve_for(model, requested_reply(question.request), question.settings.reserve_tokens)
+    return Measure(model, counter, tokens, fixed, kept + fixed, reserve)
+
+
+def proved_by_bytes(question: Question, counter: TokenCounter) -> Measure | None:
+    """Return a measure that bytes alone prove to fit, None where something must be counted.
+
+    A byte-level tokenizer makes no more tokens than there are bytes, and the JSON around a text is longer than what
+    a chat format puts around it. Media are priced by rules of their own, and a cost ceiling wants a real count.
+    """
+    most, window = counter.profile.bytes_bound, question.model.context_window
+    if question.size is None or most is None or window is None:
+        return None
+    settings = question.settings
+    if settings.exclude or settings.compliance.max_cost_usd is not None:
+        return None
+    needs = needs_of(question.request, question.messages)
+    if not _COUNTABLE.issuperset(needs.capabilities):
+        return None
+    calls = sum(len(calls) for one in question.messages if isinstance(calls := one.get("tool_calls"), list))
+    bound = math.ceil(question.size * most) + _FORMAT_TOKENS + _CALL_TOKENS * calls
+    bound += _TOOLS_TOKENS if "tools" in needs.capabilities else 0
+    reserve = reserve_for(question.model, needs.reply, settings.reserve_tokens)
+    proved = Measure(question.model, counter, (), 0, bound, reserve, bound=True)
+    return proved if proved.fits else None
