@@ -25,6 +25,7 @@ from bastion.providers.http import HttpProvider, new_client
 from bastion.stores.configured import ConfiguredAccounts
 from bastion.telemetry import JsonEventLog
 from bastion.tokenizers.registry import counter_for, family_of
+from contextshift.calibrating import Calibrator
 from contextshift.catalogue import Catalogue, Model
 from contextshift.exchange import Exchange
 from contextshift.keys import hash_key
@@ -84,10 +85,13 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
     planner = Planner(config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers))
-    exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout)
+    known = ConfiguredAccounts(_configured(config.file.accounts), accounts)
+    calibrator = Calibrator(known, ports.clock, ports.log)
+    closing.push_async_callback(calibrator.aclose)
+    exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout, calibrator)
     return Services(
         exchange=exchange,
-        accounts=ConfiguredAccounts(_configured(config.file.accounts), accounts),
+        accounts=known,
         audits=audits,
         clock=ports.clock,
         log=ports.log,

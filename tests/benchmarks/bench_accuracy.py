@@ -70,6 +70,9 @@ def report(split: str, found: list[Compared]) -> None:
     print(f"\n{split:<28}" + "".join(f"{heading:>12}" for heading in HEADINGS))
     for group in sorted({item.group for item in found}):
         row(group, [item for item in found if item.group == group])
+    row(
+        "public vocabularies, text", [item for item in found if item.group.startswith("public") and item.kind == "text"]
+    )
     row("all", found)
 
 
@@ -121,9 +124,9 @@ def counter(api: str, model: str) -> TokenCounter:
 
 
 def responses(costs: ChatCosts) -> ChatCosts:
-    """Return the costs of tools on the Responses API: about 3 tokens, 9 from gpt-5 on (recordings, 2026-11)."""
-    late = costs in (GPT5, REASONING)
-    return replace(costs, tools=9 if late else 3, tools_after_system=9 if late else 3, first_described=0)
+    """Return the costs of tools on the Responses API, a bound: 3 tokens or 12, from gpt-5 on 9 or 14 (2026-11)."""
+    bound = 14 if costs in (GPT5, REASONING) else 12
+    return replace(costs, tools=bound, tools_after_system=bound, first_described=0)
 
 
 def adapted(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,8 @@ def _is_plain(schema: Mapping[str, Any], depth: int) -> bool:
     """Whether every keyword is covered and objects nest no deeper than measured."""
     if depth > _DEEPEST or not set(schema) <= _RENDERED | _SILENT:
         return False
+    if depth == 0 and schema.get("description"):  # of the parameters as a whole: read, but not where they are rendered
+        return False
     if not all(isinstance(value, Mapping) for value in _mapping(schema.get("properties")).values()):
         return False
     inner = [*_mapping(schema.get("properties")).values()]

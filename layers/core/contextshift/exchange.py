@@ -14,14 +14,16 @@ from typing import Any, TypeVar
 
 from contextshift import headers
 from contextshift.audit import AuditStatus
+from contextshift.calibrating import Calibrator
 from contextshift.errors import ContextShiftError, ProviderBroken, ProviderTimeout
 from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger
-from contextshift.measuring import Question
+from contextshift.measuring import Measure, Question
 from contextshift.planner import Call, Planned, Planner, UsageReader
 from contextshift.ports import AuditWriter, Clock, EventLog, Provider, ProviderAnswer, ProviderCall, Random
 from contextshift.report import context_headers, decision_warnings
+from contextshift.settings import Settings
 
 __all__ = ["Answer", "CallFailed", "Exchange"]
 
@@ -83,6 +85,7 @@ class Exchange:
         random: Random,
         log: EventLog,
         timeout: float = 600.0,
+        calibrator: Calibrator | None = None,
     ) -> None:
         self.planner = planner
         self.clock = clock
@@ -91,6 +94,7 @@ class Exchange:
         self._random = random
         self._log = log
         self._timeout = timeout
+        self._calibrator = calibrator
 
     async def complete(self, call: Call) -> Answer:
         """Answer one call, buffered or streamed as the upstream answers it.
@@ -116,6 +120,11 @@ class Exchange:
         expires = int(now) + self.planner.plan_of(call.access).audit_days * _DAY
         generation_id = self._random.token(12).hex()
         return Ledger(self._audits, self.clock, self._log, call, question.settings, generation_id, deadline, expires)
+
+    def learn(self, call: Call, settings: Settings, used: Measure, reported: object) -> None:
+        """Take what an answer reported for a prompt, to correct approximate counts of later ones."""
+        if self._calibrator is not None and settings.calibration == "on":
+            self._calibrator.observe(call.access, used.model.name, used.counter.profile, used.prompt, reported)
 
     def deadline(self, call: Call) -> float:
         """Return when the answer must be complete: the client's deadline, or ours if it comes first."""
@@ -219,6 +228,9 @@ class _Run:
             await self.ledger.end(self.planned, AuditStatus.FAILED, code=code, upstream_status=http_status)
             return []
         usage = reader.usage or self._own_usage()
+        if reader.usage is not None and self.planned is not None:
+            used = self.planned.decision.used
+            self._x.learn(self._call, self._question.settings, used, reader.usage.get("prompt_tokens"))
         found = self._silent_cut(usage)
         await self.ledger.end(
             self.planned, AuditStatus.COMPLETED, upstream_status=http_status, usage=usage, found=found

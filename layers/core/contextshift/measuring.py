@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contextshift.budget import Budget, requested_reply
+from contextshift.calibration import Calibration
 from contextshift.catalogue import Model, model_budget, needs_of, request_cost, reserve_for
 from contextshift.messages import Message
 from contextshift.settings import Settings
@@ -44,6 +45,8 @@ class Question:
     """Ratings of memories and lore that came without one, by message index."""
     size: int | None = None
     """Bytes of the request as it came, where bytes may stand for a count; None where it must be exact."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """What corrects approximate counts of this account, frozen for this request."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """What was found on the way to the question, for the diagnostics."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from contextshift.body import JsonBody
+from contextshift.calibration import Calibration, corrected
 from contextshift.catalogue import Catalogue, check_allowed
 from contextshift.errors import InvalidSetting, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
@@ -121,7 +122,10 @@ class Planner:
         check_allowed(model, settings.compliance, access.models)
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
-        return Question(model, call.messages, call.body.value, settings, access.models, size=size)
+        calibration = access.calibration if settings.calibration == "on" else Calibration()
+        return Question(
+            model, call.messages, call.body.value, settings, access.models, size=size, calibration=calibration
+        )
 
     def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
         """Resolve settings. Raises StoreUnavailable where the account's own cannot be read as settings."""
@@ -133,7 +137,8 @@ class Planner:
 
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""
-        decision = fit(question, self.catalogue, self._counter_for, self._registry)
+        counter_for = corrected(self._counter_for, question.calibration)
+        decision = fit(question, self.catalogue, counter_for, self._registry)
         if question.notes:
             decision = replace(decision, diagnostics=[*question.notes, *decision.diagnostics])
         return Planned(question, decision)

@@ -1,0 +1,135 @@
+"""Families beside OpenAI's: their formats' overhead as their templates write it, and bounds where nothing is public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bastion.tokenizers.families import FAMILIES, family_of
+from bastion.tokenizers.registry import counter_for
+from bastion.tokenizers.scaled import Factors, ScaledEncoding
+from gateway.tokenizers.fuzz import strings
+from gateway.tokenizers.oracle import VOCABULARIES
+
+USER = {"role": "user", "content": "hello"}
+SYSTEM = {"role": "system", "content": "hello"}
+REPLY = {"role": "assistant", "content": "hello"}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+def overhead(model: str, messages: list[dict[str, Any]], **more: Any) -> int:
+    count = counter_for(None, model, [VOCABULARIES])
+    total = sum(map(count, messages)) + count.fixed({"messages": messages, **more})
+    return total - len(messages) * count.text("hello")
+
+
+@pytest.mark.parametrize(
+    ("model", "one", "further"),
+    [
+        ("llama3-8b-8192", 10, 5),
+        ("llama-3.3-70b", 35, 5),
+        ("qwen/qwen3-32b", 8, 5),
+        ("mistral-large-latest", 3, 2),
+        ("mistral-small-latest", 15, 2),
+        ("mixtral-8x7b", 9, 8),
+        ("deepseek-chat", 3, 1),
+        ("deepseek-reasoner", 5, 1),
+        ("deepseek-r1", 5, 1),
+        ("glm-4.7", 5, 3),
+        ("glm-5.2", 12, 3),
+        ("gpt-oss-120b", 67, 4),
+        ("kimi-k2", 23, 4),
+        ("gemini-1.5-flash", 1, 0),
+        ("gemini-2.5-flash", 1, 1),
+        ("claude-sonnet-4-5", 7, 4),
+        ("claude-opus-4-8", 11, 3),
+    ],
+)
+def test_a_message_costs_what_its_template_puts_around_it(model: str, one: int, further: int) -> None:
+    assert overhead(model, [USER]) == one
+    assert overhead(model, [USER, USER]) == one + further
+
+
+def test_a_system_message_costs_what_the_format_makes_of_it() -> None:
+    assert overhead("claude-sonnet-4-5", [SYSTEM, USER]) == overhead("claude-sonnet-4-5", [USER])
+    assert overhead("llama-3.3-70b", [SYSTEM, USER]) == 35  # one is there in any case, with the date in it
+    assert overhead("deepseek-chat", [SYSTEM, USER]) == 3
+    assert overhead("mistral-large-latest", [SYSTEM, USER, REPLY, USER]) == 8
+
+
+def test_how_much_to_think_costs_where_it_is_written_into_the_prompt() -> None:
+    assert overhead("qwen3-32b", [USER], reasoning_effort="none") == 12
+    assert overhead("qwen3-32b", [USER], reasoning_effort="default") == 8
+    assert overhead("claude-sonnet-4-5", [USER], thinking={"type": "enabled"}) == 7 + 29
+    assert overhead("gpt-4o", [USER], reasoning_effort="low") == overhead("gpt-4o", [USER])
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.prefix)
+def test_tools_calls_images_and_schemas_add_to_every_family(family: Any) -> None:
+    count = counter_for(None, family.prefix, [VOCABULARIES])
+    assert count.profile.name == family.profile
+    assert count.fixed({"tools": [TOOL]}) > count.fixed({}) + 5
+    assert count.fixed({"tools": [TOOL, TOOL]}) > count.fixed({"tools": [TOOL]})
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    assert count.fixed({"response_format": schema}) > count.fixed({})
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    assert count({"role": "assistant", "content": None, "tool_calls": [call]}) > 8
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert count({"role": "user", "content": [picture]}) >= 85
+    for odd in ({}, {"role": 1}, {"role": "narrator", "content": "x"}, {"content": [None, 1, {"type": "?"}]}):
+        assert count(odd) >= 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(max_size=80), limit=st.integers(0, 60))
+def test_an_estimate_by_factors_is_never_under_its_base_nor_over_the_bytes(text: str, limit: int) -> None:
+    count, base = counter_for("claude", "x", [VOCABULARIES]), counter_for("o200k_base", "x", [VOCABULARIES])
+    size = len(text.encode("utf-8", "surrogatepass"))
+    assert base.text(text) * 0.8 <= count.text(text) <= 1.5 * size + 3
+    short = count.cut(text, limit)
+    assert text.startswith(short)
+    assert count.text(short) <= limit
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("The committee met on Tuesday and agreed to publish it.", 1.6),
+        ("L'été à Besançon, où l'on s'ennuie déjà, était très agréable.", 1.9),
+        ("委员会星期二开会，同意在六月之前公布其全部调查结果。", 1.9),
+        ("Комитет собрался во вторник и решил опубликовать отчёт.", 2.2),
+        ("समिति की बैठक मंगलवार को हुई और निर्णय लिया गया।", 3.0),
+    ],
+)
+def test_each_script_takes_its_own_factor(text: str, least: float) -> None:
+    base = counter_for("o200k_base", "x", [VOCABULARIES]).text(text)
+    assert counter_for("claude", "x", [VOCABULARIES]).text(text) >= least * base
+
+
+def test_the_bound_by_bytes_holds_whatever_the_factors() -> None:
+    class Many:
+        name = "many"
+
+        def count(self, text: str) -> int:
+            return 100 * len(text)
+
+        def cut(self, text: str, limit: int) -> str:
+            raise NotImplementedError
+
+        count_rewritten = cut  # type: ignore[assignment]
+
+    encoding = ScaledEncoding("x", Many(), Factors(2, 2, 2, 2, 2))  # type: ignore[arg-type]
+    for text in strings(300, seed=3):
+        assert encoding.count(text) <= 1.5 * len(text.encode("utf-8", "surrogatepass")) + 3
+
+
+def test_families_that_reason_are_found_by_their_longer_names() -> None:
+    assert family_of("deepseek-r1-distill-qwen-32b").profile == "qwen3"  # type: ignore[union-attr]
+    assert family_of("deepseek-r1-distill-llama-70b").profile == "llama3"  # type: ignore[union-attr]
+    assert family_of("qwen3-coder-480b").prefix == "qwen3-coder"  # type: ignore[union-attr]
