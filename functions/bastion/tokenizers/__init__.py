@@ -1,4 +1,4 @@
-"""Token counters of the service: exact for OpenAI's models, by vocabularies that are on this machine."""
+"""Token counters of the service: exact where a family's vocabulary is public, by what is on this machine."""
 
 from bastion.tokenizers.registry import TOKENIZERS, counter_for
 
