@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 settings.register_profile("bastion", deadline=None, print_blob=True)
-settings.load_profile("bastion")
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=3_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bastion"))
 
 
 @pytest.fixture

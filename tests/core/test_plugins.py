@@ -299,3 +299,14 @@ def test_all_hostile_interceptors_together_get_nothing_past_the_host(talk, budge
     result = intercepted(talk, budget, hostile, Guard(seconds=PATIENCE))
     if result is not None:
         check_laws(talk, before, result, budget)
+
+
+def test_an_addition_never_draws_a_protected_result_into_its_group():
+    """Groups are decided once: a copy of a call, put before a protected result without id, is not its call."""
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "w w"}}]}
+    result = {"role": "tool", "content": None, "meta": {"source": "system"}}
+    talk: list[Msg] = [U(""), result, call]
+    duplicates = next(one for one in hostile_interceptors(0) if one.id == "duplicates")
+    shifted = intercepted(talk, 2, [duplicates], Guard())
+    assert shifted is not None
+    check_laws(talk, copy.deepcopy(talk), shifted, 2)

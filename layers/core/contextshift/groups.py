@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from contextshift.messages import LIST, OBJECT, Message, content_parts
 
-__all__ = ["Groups", "group_messages", "makes_calls"]
+__all__ = ["Groups", "carried_groups", "group_messages", "makes_calls"]
 
 _ID_FIELDS = ("tool_call_id", "toolCallId", "callId", "tool_use_id", "call_id")
 _RARE_CALL_FIELDS = frozenset(("function_call", *_ID_FIELDS))
@@ -143,6 +143,25 @@ def _seat(parent: list[int], orphans: list[int], index: int, callers: Sequence[i
             _join(parent, assistant, index)
     if alone:
         orphans.append(index)
+
+
+def carried_groups(groups: Groups, rest: Sequence[int | None]) -> Groups:
+    """Return the same groups over what remains of the messages: ``rest`` holds the old index of each, in order.
+
+    None stands for a message that was not there: it is a group of its own. Groups are decided once, like
+    protection: found anew among fewer or other messages, a result could join another call.
+    """
+    of: list[int] = []
+    members: dict[int, list[int]] = {}
+    firsts: dict[int, int] = {}
+    for place, index in enumerate(rest):
+        first = place if index is None else firsts.setdefault(groups.of[index], place)
+        of.append(first)
+        if first != place:
+            members.setdefault(first, [first]).append(place)
+    places = {index: place for place, index in enumerate(rest)}
+    orphans = [places[index] for index in groups.orphans if index in places]
+    return Groups(of, members, orphans, [places[index] for index in groups.unanswered if index in places])
 
 
 def makes_calls(message: Message) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from contextshift.groups import group_messages
+from contextshift.groups import carried_groups, group_messages
 from contextshift.guard import INTERCEPTOR_SECONDS, Guard, PluginFault
 from contextshift.messages import Message, Source, check_messages
 from contextshift.reasons import Reason
@@ -164,7 +164,7 @@ class _Reconciled:
 
     def _restore(self, kept: dict[int, Block]) -> None:
         """Bring back protected blocks, and groups of which a part was taken out."""
-        groups = group_messages([one.message for one in self._held])
+        groups = carried_groups(self._situation.groups, [one.origin for one in self._held])
         for position, one in enumerate(self._held):
             if position in kept:
                 continue
@@ -229,7 +229,7 @@ def _final(
         situation,
         messages=messages,
         tokens=[one.tokens for one in held],
-        groups=group_messages(messages),
+        groups=carried_groups(situation.groups, [one.origin for one in held]),
         protected={place: one.protected for place, one in enumerate(held) if one.protected is not None},
         current=None,
         total=sum(one.tokens for one in held),

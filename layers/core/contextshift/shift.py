@@ -17,7 +17,7 @@ from typing import Any
 
 from contextshift.budget import Budget, as_budget
 from contextshift.errors import ContextShiftError, CounterFault, InvalidInput, TokenBudgetExceeded
-from contextshift.groups import Groups, group_messages
+from contextshift.groups import Groups, carried_groups, group_messages
 from contextshift.guard import Guard
 from contextshift.hosting import acts_when_fitting, propose
 from contextshift.messages import HISTORY_SOURCES, Message, Source, check_messages, source_of
@@ -213,14 +213,14 @@ def grouping_diagnostics(groups: Groups) -> list[Mapping[str, Any]]:
 
 
 def subset(situation: Situation, rest: Sequence[int], messages: Sequence[Message], tokens: Sequence[int]) -> Situation:
-    """Return the situation of the messages ``rest`` alone; protection is carried along, not decided anew."""
+    """Return the situation of the messages ``rest`` alone; protection and groups are carried along."""
     place = {index: position for position, index in enumerate(rest)}
     protected = {place[index]: reason for index, reason in situation.protected.items() if index in place}
     return replace(
         situation,
         messages=messages,
         tokens=tokens,
-        groups=group_messages(messages),
+        groups=carried_groups(situation.groups, rest),
         protected=protected,
         current=None if situation.current is None else place.get(situation.current),
         total=sum(tokens),
