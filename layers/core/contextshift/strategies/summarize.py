@@ -18,8 +18,8 @@ from contextshift.strategies.truncate import Truncate
 
 __all__ = ["HEADING", "Summarize"]
 
-SHARE = 10
-"""A summary takes at most 1/10 of the room that protected blocks leave: it stands near the end of the prompt, where
+SHARE = 12
+"""A summary takes at most 1/12 of the room that protected blocks leave: it stands near the end of the prompt, where
 it changes what a provider's cache holds, and a longer one is mostly a worse copy of the history."""
 HEADING = "Earlier in this conversation:\n"
 """What precedes a summary, so that nobody takes it for what the user says now."""
