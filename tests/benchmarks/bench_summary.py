@@ -19,12 +19,12 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bastion.tokenizers.registry import counter_for
+from benchmarks.bench_shift import milliseconds
 from contextshift.extract import Said, summarise
 from contextshift.lexical import sentences
 
@@ -578,16 +578,6 @@ def shares(language: Language, length: int, count: Text) -> tuple[float, float, 
         found.append((kept(language.facts, sentences(summary)), *(kept(language.facts, rival) for rival in rivals)))
     own, ends, chance = (statistics.mean(column) for column in zip(*found, strict=True))
     return own, ends, chance
-
-
-def milliseconds(work: Callable[[], object], runs: int = 9) -> float:
-    """Return the median duration."""
-    times = []
-    for _ in range(runs):
-        begun = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - begun) * 1000)
-    return statistics.median(times)
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import contextshift.extract as extract
 from contextshift.extract import Said, summarise
-from core.test_lexical import any_text, steps
+from core.counting import steps
+from core.test_lexical import any_text
 
 counters = st.sampled_from([len, lambda text: len(text.split()), lambda text: len(text) // 4 + 1, lambda text: 3])
 speakers = st.sampled_from(["User", "Assistant", "用户", ""])

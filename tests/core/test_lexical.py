@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import sys
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 import contextshift.lexical as lexical
 from contextshift.lexical import LONGEST_SENTENCE, bm25, fold, sentences, terms, word_lines
+from core.counting import steps
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=300) | st.text(" .!?\n-`a1漢。;…", max_size=300)
 
@@ -113,25 +112,6 @@ def test_relevance_prefers_the_rare_word_and_the_shorter_text():
 
 def test_the_one_best_document_for_every_word_scores_1():
     assert bm25("lost key", ["lost key", "weather", "nothing here"])[0] == pytest.approx(1)
-
-
-def steps(work: Callable[[], object]) -> int:
-    """Lines executed by the library."""
-    lines = 0
-
-    def trace(frame, event, _argument):
-        nonlocal lines
-        if "contextshift" not in frame.f_code.co_filename:
-            return None
-        lines += event == "line"
-        return trace
-
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(None)
-    return lines
 
 
 @pytest.mark.parametrize("unit", ["Ana pays 40. ", "漢字。", "a", "- b\n", "!", "… ", "```", "and so on, "])

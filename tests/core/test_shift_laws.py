@@ -9,7 +9,6 @@ tokens; 9 each block is tokenised at most once; 10 work grows linearly with the 
 from __future__ import annotations
 
 import copy
-import sys
 from collections import Counter
 
 import pytest
@@ -28,6 +27,7 @@ from contextshift import (
     shift_context,
 )
 from contextshift.protection import protect
+from core.counting import steps
 from core.talk import Msg, S, U, any_conversation, budgets
 
 count = WordCounter()
@@ -145,23 +145,8 @@ def test_9_each_block_is_tokenised_at_most_once(talk, budget, strategy, room):
     assert all(seen[id(message)] <= 1 for message in distinct)
 
 
-def steps(talk: list[Msg], budget: int) -> int:
-    """Lines executed by the library, which no other work on the machine can change."""
-    lines = 0
-
-    def trace(frame, event, _argument):
-        nonlocal lines
-        if "contextshift" not in frame.f_code.co_filename:
-            return None
-        lines += event == "line"
-        return trace
-
-    sys.settrace(trace)
-    try:
-        shift_context(talk, len, budget)
-    finally:
-        sys.settrace(None)
-    return lines
+def shift_steps(talk: list[Msg], budget: int) -> int:
+    return steps(lambda: shift_context(talk, len, budget))
 
 
 def long_talk(length: int) -> list[Msg]:
@@ -175,7 +160,7 @@ def long_talk(length: int) -> list[Msg]:
 
 def test_10_work_grows_linearly_with_the_number_of_blocks():
     small, large = long_talk(200), long_talk(2000)
-    ratio = steps(large, len(large)) / steps(small, len(small))
+    ratio = shift_steps(large, len(large)) / shift_steps(small, len(small))
     assert ratio < len(large) / len(small) * 1.2
 
 
@@ -186,7 +171,7 @@ def test_10_one_assistant_message_with_many_parallel_calls_is_linear_too():
         ids = [f"c{number}" for number in range(width)]
         return [S(1), C(*ids), *(T(one) for one in ids), U(1)]
 
-    assert steps(fan(2000), 4) / steps(fan(200), 4) < 10 * 1.2
+    assert shift_steps(fan(2000), 4) / shift_steps(fan(200), 4) < 10 * 1.2
 
 
 class Smuggler:
