@@ -18,7 +18,7 @@ CORE_LEVELS = [
     {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},
-    {"registry", "hosting"},
+    {"registry", "hosting", "lore"},
     {"shift"},
     {"interceptors"},
     {"measuring"},

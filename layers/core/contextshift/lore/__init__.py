@@ -1,0 +1,1 @@
+"""Cards and lorebooks: what chat applications bring, and which of it a conversation wakes."""
