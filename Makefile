@@ -29,7 +29,7 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff format --quiet .
 
 ## make bench: every measurement, as ratios against a peer in the same run; make bench ONLY="shift proxy"
-bench: install emulators node .venv-bench/.stamp
+bench: install emulators node peers
 	PYTHONPATH=$(PATHS):tests $(BIN)/python -m benchmarks $(ONLY)
 
 lock: $(VENV)/.dev
