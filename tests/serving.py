@@ -64,7 +64,7 @@ Body = bytes | Callable[[], AsyncIterator[bytes]]
 
 @dataclass
 class Upstream:
-    """An upstream: it records what it gets and answers what it is told; None as body breaks the connection."""
+    """An upstream: it records what it gets and answers what it is told, first what is in its script."""
 
     status: int = 200
     headers: list[tuple[str, str]] = field(default_factory=lambda: [("content-type", "application/json")])
@@ -72,6 +72,14 @@ class Upstream:
     calls: list[Recorded] = field(default_factory=list)
     disconnected: threading.Event = field(default_factory=threading.Event)
     pause: float = 0.0
+    script: list[tuple[int, list[tuple[str, str]], Body]] = field(default_factory=list)
+    """Answers to give once each, before the one it gives for ever."""
+
+    def then(self, body: Body, status: int = 200, **headers: str) -> None:
+        """Put one answer into the script."""
+        kind = headers.pop("content_type", "application/json")
+        shown = [("content-type", kind), *((name.replace("_", "-"), value) for name, value in headers.items())]
+        self.script.append((status, shown, body))
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         raw = b""
@@ -83,14 +91,15 @@ class Upstream:
         headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
         self.calls.append(Recorded(scope["path"], scope["query_string"].decode(), headers, raw))
         await asyncio.sleep(self.pause)
-        encoded = [(name.encode(), value.encode()) for name, value in self.headers]
-        await send({"type": "http.response.start", "status": self.status, "headers": encoded})
-        if isinstance(self.body, bytes):
-            await send({"type": "http.response.body", "body": self.body})
+        status, shown, body = self.script.pop(0) if self.script else (self.status, self.headers, self.body)
+        encoded = [(name.encode(), value.encode()) for name, value in shown]
+        await send({"type": "http.response.start", "status": status, "headers": encoded})
+        if isinstance(body, bytes):
+            await send({"type": "http.response.body", "body": body})
             return
         gone = asyncio.ensure_future(self._watch(receive))
         try:
-            async for chunk in self.body():
+            async for chunk in body():
                 if gone.done():
                     return
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

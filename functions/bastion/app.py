@@ -21,6 +21,7 @@ from bastion.endpoints.context_audit import ContextAudits
 from bastion.endpoints.context_preview import ContextPreview
 from bastion.endpoints.health import health
 from bastion.endpoints.models import Models
+from bastion.endpoints.relayed import RELAYED, STATEFUL, Relayed
 from bastion.problems import MethodNotAllowed, RouteNotFound
 from bastion.respond import problem_reply
 from bastion.telemetry import JsonEventLog, Telemetry
@@ -34,6 +35,7 @@ __all__ = ["Services", "create_app"]
 _RATE_LIMITS = tuple(
     f"x-ratelimit-{what}-{unit}" for what in ("limit", "remaining", "reset") for unit in ("requests", "tokens")
 )
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EXPOSED = (
     headers.WARNING,
     headers.TRUNCATED,
@@ -71,7 +73,7 @@ def create_app(services: Services) -> Starlette:
             Middleware(
                 CORSMiddleware,
                 allow_origins=services.cors_origins,
-                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+                allow_methods=_METHODS,
                 allow_headers=["*"],
                 expose_headers=_EXPOSED,
                 max_age=600,
@@ -102,6 +104,7 @@ def _routes(services: Services) -> list[BaseRoute]:
     models = Models(authenticate, planner)
     preview = ContextPreview(authenticate, planner, services.max_body)
     audits = ContextAudits(authenticate, services.audits, services.clock)
+    relayed = Relayed(authenticate, services.exchange, services.max_body)
     routes: list[BaseRoute] = []
     for prefix in ("/v1", ""):
         routes += [
@@ -110,6 +113,8 @@ def _routes(services: Services) -> list[BaseRoute]:
             Route(f"{prefix}/models", models.list, methods=["GET"]),
             Route(f"{prefix}/models/{{model:path}}", models.show, methods=["GET"]),
         ]
+        routes += [Route(prefix + path, relayed.relay, methods=["POST"]) for path in RELAYED]
+        routes += [Route(prefix + path, relayed.refuse, methods=_METHODS) for root in STATEFUL for path in _below(root)]
     return [
         *routes,
         Route("/api/v2/context-preview", preview.preview, methods=["POST"]),
@@ -117,6 +122,11 @@ def _routes(services: Services) -> list[BaseRoute]:
         Route("/api/v2/chats/{chat_id}", audits.delete, methods=["DELETE"]),
         Route("/health", health, methods=["GET"]),
     ]
+
+
+def _below(root: str) -> tuple[str, ...]:
+    """Return a root's own path and all below it."""
+    return (root,) if "{" in root else (root, root + "/{rest:path}")
 
 
 # Starlette types a handler by Exception and Response; a reply is an ASGI app like a Response, which is all it needs.

@@ -88,7 +88,17 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     known = ConfiguredAccounts(_configured(config.file.accounts), accounts)
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)
-    exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout, calibrator)
+    exchange = Exchange(
+        planner,
+        providers,
+        audits,
+        ports.clock,
+        ports.random,
+        ports.log,
+        timeout=config.timeout,
+        calibrator=calibrator,
+        first_byte=config.first_byte,
+    )
     return Services(
         exchange=exchange,
         accounts=known,

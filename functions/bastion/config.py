@@ -34,6 +34,8 @@ class Config:
     """Entry points of context strategies to load: those named, and no other."""
     max_body: int = LOCAL_BODY
     timeout: float = 600.0
+    first_byte: float = 300.0
+    """Seconds until the first content of a streamed answer."""
     demo: bool = False
     embedded_store: bool = True
     """Whether a file of our own may be the store; on Lambda it would vanish."""
@@ -60,6 +62,7 @@ class Config:
             strategies=_names(environ, "BASTION_STRATEGIES"),
             max_body=LAMBDA_BODY if on_lambda else LOCAL_BODY,
             timeout=float(_number(environ, "BASTION_TIMEOUT", 600)),
+            first_byte=float(_number(environ, "BASTION_FIRST_BYTE_TIMEOUT", 300)),
             demo=path == DEMO,
             embedded_store=not on_lambda,
             host=environ.get("HOST") or "127.0.0.1",

@@ -8,6 +8,8 @@ error                   status  code on ``/v1``            class in OpenAI's SDK
 ======================  ======  =========================  ==========================
 InvalidInput            400     its reason                 BadRequestError
 TokenBudgetExceeded     400     context_length_exceeded    BadRequestError
+StatefulRoute           400     stateful_not_supported     BadRequestError
+UpstreamOverflow        400     context_length_exceeded    BadRequestError
 ReplyLimitTooLarge      400     max_tokens_too_large       BadRequestError
 KeyRefused              401     invalid_api_key            AuthenticationError
 ModelNotAllowed         403     model_not_allowed          PermissionDeniedError
@@ -32,6 +34,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bastion.auth import KeyRefused, ScopeMissing
+from bastion.wire.relayed import StatefulRoute
+from contextshift.course import CallFailed
 from contextshift.errors import (
     ChatDeleted,
     ChatNotFound,
@@ -47,8 +51,8 @@ from contextshift.errors import (
     StoreUnavailable,
     StrategyNotInPlan,
     TokenBudgetExceeded,
+    UpstreamOverflow,
 )
-from contextshift.exchange import CallFailed
 from contextshift.fit import Decision
 
 __all__ = ["BodyTooLarge", "MethodNotAllowed", "Problem", "RouteNotFound", "problem_of"]
@@ -86,7 +90,9 @@ _SERVER = "server_error"
 _TABLE: dict[type[ContextShiftError], _Row] = {
     InvalidInput: _Row(400, "invalid_value", _REQUEST),
     TokenBudgetExceeded: _Row(400, "context_length_exceeded", _REQUEST),
+    UpstreamOverflow: _Row(400, "context_length_exceeded", _REQUEST),
     ReplyLimitTooLarge: _Row(400, "max_tokens_too_large", _REQUEST),
+    StatefulRoute: _Row(400, "stateful_not_supported", _REQUEST),
     KeyRefused: _Row(401, "invalid_api_key", "authentication_error"),
     ModelNotAllowed: _Row(403, "model_not_allowed", "permission_error"),
     StrategyNotInPlan: _Row(403, "STRATEGY_NOT_IN_PLAN", "permission_error"),
@@ -167,6 +173,8 @@ def _details(error: ContextShiftError, decision: Decision | None) -> dict[str, A
         return {"requested": error.requested, "largest": error.largest}
     if isinstance(error, ModelNotAllowed):
         return {"model": error.name, "rule": error.rule}
+    if isinstance(error, UpstreamOverflow):
+        return {"kind": error.kind, "limit": error.limit, "requested": error.requested, "reported_by": "provider"}
     if not isinstance(error, TokenBudgetExceeded):
         return {}
     details: dict[str, Any] = {"breakdown": error.breakdown}
@@ -186,7 +194,7 @@ def _details(error: ContextShiftError, decision: Decision | None) -> dict[str, A
 def _path(error: ContextShiftError) -> str | None:
     if isinstance(error, InvalidInput):
         return error.path
-    if isinstance(error, TokenBudgetExceeded):
+    if isinstance(error, TokenBudgetExceeded | UpstreamOverflow):
         return "messages"
     if isinstance(error, ReplyLimitTooLarge):
         return "max_tokens"

@@ -10,10 +10,10 @@ from starlette.types import Receive, Scope, Send
 
 from bastion.problems import problem_of
 from bastion.wire.rendering import dumps
+from contextshift.answer import Answer, AnswerStream
 from contextshift.errors import ContextShiftError
-from contextshift.exchange import Answer, Relay
 
-__all__ = ["BUFFERED", "Reply", "StreamReply", "answer_reply", "problem_reply", "while_connected"]
+__all__ = ["BUFFERED", "Reply", "StreamReply", "TornAnswer", "answer_reply", "problem_reply", "while_connected"]
 
 BUFFERED = "bastion.buffered"
 """Scope key set by a host that cannot stream: a stream is then collected, so that its failure is a clean error."""
@@ -22,6 +22,10 @@ Headers = Sequence[tuple[str, str]]
 _LAST_WORDS = 5.0
 """Seconds past the deadline that an error event may take to be sent."""
 _T = TypeVar("_T")
+
+
+class TornAnswer(Exception):
+    """Raise when an answer that is under way cannot go on: the connection breaks off, as the upstream's did."""
 
 
 class Reply:
@@ -47,7 +51,7 @@ class Reply:
 class StreamReply:
     """A relayed stream: chunks are sent as they come, and a client that goes away stops the upstream."""
 
-    def __init__(self, answer: Answer, relay: Relay) -> None:
+    def __init__(self, answer: Answer, relay: AnswerStream) -> None:
         self._answer = answer
         self._relay = relay
 
@@ -89,6 +93,8 @@ class StreamReply:
             async for chunk in self._relay:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except ContextShiftError as error:
+            if not self._relay.events:
+                raise TornAnswer from error
             # The status is sent: an error event is the only place left to say it (as OpenAI does).
             event = b"data: " + dumps(problem_of(error).openai) + b"\n\n"
             closing = b"\n\n" if self._relay.unfinished_event else b""
@@ -121,9 +127,9 @@ async def _stop(*tasks: asyncio.Task[Any]) -> None:
 
 def answer_reply(answer: Answer) -> Reply | StreamReply:
     """Make the response of an exchange's answer."""
-    if isinstance(answer.body, Relay):
-        return StreamReply(answer, answer.body)
-    return Reply(answer.body, answer.status, answer.headers)
+    if isinstance(answer.body, bytes):
+        return Reply(answer.body, answer.status, answer.headers)
+    return StreamReply(answer, answer.body)
 
 
 def problem_reply(error: ContextShiftError, path: str) -> Reply:

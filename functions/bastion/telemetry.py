@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bastion.respond import problem_reply
+from bastion.respond import TornAnswer, problem_reply
 from contextshift.errors import ContextShiftError
 
 __all__ = ["JsonEventLog", "Telemetry"]
@@ -60,6 +60,8 @@ class Telemetry:
 
         try:
             await self.app(scope, receive, send_with_id)
+        except TornAnswer:
+            raise  # its call's own event has told why
         except Exception as error:  # the one place that must not let anything through
             self._log.emit(_fault(error, request_id))
             if started:

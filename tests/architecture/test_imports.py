@@ -14,19 +14,22 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
-    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
+    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical", "overflow_wordings"},
+    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},
     {"registry", "hosting", "lore"},
-    {"shift"},
+    {"scene"},
+    {"shift", "assembly"},
     {"interceptors"},
     {"measuring"},
     {"fit", "fakes"},
-    {"report", "relevance"},
-    {"planner"},
-    {"ledger"},
+    {"report", "relevance", "recovery"},
+    {"planner", "answer"},
+    {"ledger", "calling"},
+    {"course"},
     {"exchange"},
+    {"relaying"},
 ]
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 

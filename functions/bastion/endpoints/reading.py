@@ -11,18 +11,27 @@ from contextshift.body import JsonBody, parse_body
 from contextshift.errors import InvalidInput
 from contextshift.planner import Call
 from contextshift.ports import Access
+from contextshift.settings import Overrides
 
-__all__ = ["read_call", "read_include", "read_json"]
+__all__ = [
+    "FORWARDED",
+    "deadline_of",
+    "read_body",
+    "read_call",
+    "read_include",
+    "read_json",
+    "read_overrides_of",
+]
 
-_FORWARDED = ("content-type", "accept", "idempotency-key", "openai-beta", "x-client-request-id")
+FORWARDED = ("content-type", "accept", "idempotency-key", "openai-beta", "x-client-request-id")
 """Request headers that go upstream; never credentials, cookies, organisation or telemetry."""
 _ENDING = 1.5
 """Seconds before a host's deadline by which an answer of our own must be on its way."""
 _OPENAI_CHAT = OpenAIChat()
 
 
-async def read_json(request: Request, limit: int) -> JsonBody:
-    """Read and parse a body of at most ``limit`` bytes. Raises BodyTooLarge, InvalidBody."""
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read a body of at most ``limit`` bytes. Raises BodyTooLarge."""
     too_large = BodyTooLarge(f"the body is over {limit} bytes")
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > limit:
@@ -32,7 +41,17 @@ async def read_json(request: Request, limit: int) -> JsonBody:
         raw += chunk
         if len(raw) > limit:
             raise too_large
-    return parse_body(bytes(raw))
+    return bytes(raw)
+
+
+async def read_json(request: Request, limit: int) -> JsonBody:
+    """Read and parse a body of at most ``limit`` bytes. Raises BodyTooLarge, InvalidBody."""
+    return parse_body(await read_body(request, limit))
+
+
+def read_overrides_of(request: Request, routing: object) -> Overrides:
+    """Return a request's settings: what its body says, else its header. Raises InvalidSetting."""
+    return read_overrides(routing, request.headers.get(ROUTING_HEADER))
 
 
 async def read_call(request: Request, access: Access, limit: int) -> Call:
@@ -43,9 +62,9 @@ async def read_call(request: Request, access: Access, limit: int) -> Call:
         dialect=_OPENAI_CHAT,
         body=body,
         messages=read_messages(body),
-        overrides=read_overrides(body, request.headers.get(ROUTING_HEADER)),
-        headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
-        deadline=_deadline(request),
+        overrides=read_overrides_of(request, body.value.get("routing")),
+        headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
+        deadline=deadline_of(request),
     )
 
 
@@ -61,6 +80,7 @@ def read_include(request: Request, default: frozenset[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _deadline(request: Request) -> float | None:
+def deadline_of(request: Request) -> float | None:
+    """Return the epoch second by which an answer must be on its way, None where the host sets none."""
     deadline = request.scope.get("bastion.deadline")
     return None if deadline is None else float(deadline) - _ENDING

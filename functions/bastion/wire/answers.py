@@ -6,37 +6,52 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["JsonReader", "SilentReader", "StreamReader", "read_usage", "reader_for"]
+__all__ = ["JsonReader", "SilentReader", "StreamReader", "read_usage", "reader_for", "relay_reader_for"]
 
 _MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one server-sent event beyond which it is passed on but not read."""
 
 
-def reader_for(content_type: str) -> JsonReader | StreamReader | SilentReader:
-    """Return the reader of an answer, by its content type."""
-    kind = content_type.lower()
+def reader_for(content_type: str | None) -> JsonReader | StreamReader | SilentReader:
+    """Return the reader of an answer, by its content type; None is an answer that cannot be read."""
+    if content_type is None:
+        return SilentReader()
+    return StreamReader() if content_type.lower().startswith("text/event-stream") else JsonReader()
+
+
+def relay_reader_for(content_type: str | None) -> JsonReader | StreamReader | SilentReader:
+    """Return the reader of an answer of any API: what is neither JSON nor events passes unread."""
+    kind = (content_type or "").lower()
     if kind.startswith("text/event-stream"):
         return StreamReader()
-    return JsonReader() if "json" in kind else SilentReader()
+    return JsonReader(_MAX_EVENT) if "json" in kind else SilentReader()
 
 
 def read_usage(usage: object) -> dict[str, Any] | None:
-    """Return prompt, completion, total and cached tokens of a ``usage`` object, None for anything else."""
+    """Return prompt, completion, total and cached tokens of a ``usage`` object, None for anything else.
+
+    The Responses API says ``input_tokens`` for the prompt and ``output_tokens`` for the completion.
+    """
     if not isinstance(usage, Mapping):
         return None
     numbers = {name: _count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
     if numbers["prompt_tokens"] is None:
+        numbers["prompt_tokens"] = _count(usage.get("input_tokens"))
+        numbers["completion_tokens"] = _count(usage.get("output_tokens"))
+    if numbers["prompt_tokens"] is None:
         return None
-    details = usage.get("prompt_tokens_details")
+    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
     return numbers if cached is None else {**numbers, "cached_tokens": cached}
 
 
 class SilentReader:
-    """Reads nothing: the answer is neither JSON nor events, or it is compressed."""
+    """Reads nothing: the answer is compressed, or no text."""
 
     usage: dict[str, Any] | None = None
     error: str | None = None
+    failure: object = None
+    begun = True
 
     def feed(self, chunk: bytes) -> None:
         """Let it pass."""
@@ -46,28 +61,42 @@ class SilentReader:
 
 
 class JsonReader:
-    """Reads a whole JSON answer."""
+    """Reads a whole JSON answer; one of more than ``most`` bytes is let pass unread."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
         self.usage: dict[str, Any] | None = None
         self.error: str | None = None
+        self.failure: object = None
+        self.begun = False
         self._body = b""
+        self._unread = False
 
     def feed(self, chunk: bytes) -> None:
         """Take more of the body."""
-        self._body += chunk
+        if self._most is not None and len(self._body) + len(chunk) > self._most:
+            self._unread, self._body = True, b""
+        if not self._unread:
+            self._body += chunk
 
     def end(self) -> None:
         """Read the body."""
-        try:
-            answer = json.loads(self._body)
-        except (ValueError, RecursionError):
-            self.error = None if not self._body else "UPSTREAM_NOT_JSON"
+        if self._unread:
             return
-        if isinstance(answer, dict):
-            self.usage = read_usage(answer.get("usage"))
-            if answer.get("error"):
-                self.error = "UPSTREAM_ERROR"
+        try:
+            answer = json.loads(self._body.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            self.error = "UPSTREAM_NOT_JSON"
+            return
+        if not isinstance(answer, dict):
+            self.error, self.failure = "UPSTREAM_NOT_JSON", answer
+            return
+        self.begun = bool(answer.get("choices"))
+        self.usage = read_usage(answer.get("usage"))
+        if answer.get("error"):
+            self.error = "UPSTREAM_ERROR"
+        if not self.begun:
+            self.failure = answer
 
 
 class StreamReader:
@@ -76,6 +105,8 @@ class StreamReader:
     def __init__(self) -> None:
         self.usage: dict[str, Any] | None = None
         self.error: str | None = None
+        self.failure: object = None
+        self.begun = False
         self._line = bytearray()
         self._skipping = False
 
@@ -92,22 +123,32 @@ class StreamReader:
         if len(self._line) > _MAX_EVENT:
             self._line.clear()
             self._skipping = True
+            self.begun = True
 
     def end(self) -> None:
         """Read what stands after the last line's end."""
         self.feed(b"\n")
 
     def _read(self, line: bytes) -> None:
-        if not line.startswith(b"data:") or not (b'"usage"' in line or b'"error"' in line):
+        if not line.startswith(b"data:"):
+            return
+        if self.begun and b'"usage"' not in line and b'"error"' not in line:
             return
         try:
             event = json.loads(line[5:])
         except (ValueError, RecursionError):
+            self.begun = True  # ``[DONE]``, or nothing that we could judge
             return
         if isinstance(event, dict):
-            self.usage = read_usage(event.get("usage")) or self.usage
-            if event.get("error"):
-                self.error = "UPSTREAM_STREAM_ERROR"
+            self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        whole = event.get("response")  # the Responses API's last event holds the answer
+        usage = whole.get("usage") if isinstance(whole, dict) else event.get("usage")
+        self.usage = read_usage(usage) or self.usage
+        if event.get("error") or event.get("type") in ("error", "response.failed"):
+            self.error, self.failure = "UPSTREAM_STREAM_ERROR", event
+        self.begun = self.begun or bool(event.get("choices"))
 
 
 def _count(value: object) -> int | None:

@@ -55,9 +55,8 @@ def read_messages(body: JsonBody) -> Sequence[Message]:
     return messages
 
 
-def read_overrides(body: JsonBody, header: str | None) -> Overrides:
-    """Return the request's settings: ``routing`` in the body, else the header's JSON of the same names."""
-    routing = body.value.get("routing")
+def read_overrides(routing: object, header: str | None) -> Overrides:
+    """Return the request's settings: ``routing`` of the body, else the header's JSON of the same names."""
     if routing is not None or header is None:
         return check_overrides(routing)
     try:

@@ -230,7 +230,10 @@ def _joined(blocks: Sequence[Message]) -> list[Message]:
     first = blocks[0]
     text = _PARAGRAPH.join(str(block["content"]) for block in blocks[:leading])
     parts = [block["meta"]["id"] for block in blocks[:leading]]
-    return [{**first, "content": text, "meta": {**first["meta"], "id": "system_message", "parts": parts}}, *blocks[leading:]]
+    return [
+        {**first, "content": text, "meta": {**first["meta"], "id": "system_message", "parts": parts}},
+        *blocks[leading:],
+    ]
 
 
 def _is_fixed_system(block: Message) -> bool:

@@ -101,6 +101,10 @@ class Catalogue:
                 return Model(name=name, provider=provider, upstream_name=name)
         raise ModelNotFound(name)
 
+    def replacing(self, model: Model) -> Catalogue:
+        """Return the catalogue with another entry of this model's name."""
+        return Catalogue({**self.models, model.name: model}, self.patterns)
+
     def _entry(self, name: str) -> Model | None:
         return self.models.get(name) or self.models.get(self._aliases.get(name, ""))
 

@@ -8,6 +8,7 @@
     │   ├── InvalidBody              a request body we cannot vouch for
     │   └── InvalidSetting           an unknown switch, or a wrong type
     ├── TokenBudgetExceeded          protected context alone is over the budget  400
+    ├── UpstreamOverflow             the provider itself says the prompt is too large  400
     ├── ReplyLimitTooLarge           the reply limit is at fault, not the history 400
     ├── ModelNotFound                no catalogue entry, alias or pattern        404
     ├── ModelNotAllowed              the account's compliance rules say no       403
@@ -50,6 +51,7 @@ __all__ = [
     "StoreUnavailable",
     "StrategyNotInPlan",
     "TokenBudgetExceeded",
+    "UpstreamOverflow",
 ]
 
 
@@ -106,6 +108,28 @@ class TokenBudgetExceeded(ContextShiftError):
     def __init__(self, breakdown: Mapping[str, int]) -> None:
         super().__init__(f"protected context exceeds the token budget by {breakdown['over_by']} tokens")
         self.breakdown = dict(breakdown)
+
+
+class UpstreamOverflow(ContextShiftError):
+    """Raise when a provider refuses a prompt as too large: the same trouble as TokenBudgetExceeded, seen late.
+
+    ``kind`` is ``context_length`` (the model's limit) or ``request_too_large`` (an allowance that waiting cannot
+    raise); ``limit`` and ``requested`` are tokens where the provider says them.
+    """
+
+    code = "TOKEN_BUDGET_EXCEEDED"
+
+    def __init__(self, kind: str, limit: int | None = None, requested: int | None = None) -> None:
+        said = "The provider refused the prompt as too large."
+        if limit is not None and requested is not None:
+            said = (
+                f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
+                f"{requested} tokens."
+            )
+        super().__init__(f"{said} (context_length_exceeded)")
+        self.kind = str(kind)
+        self.limit = limit
+        self.requested = requested
 
 
 class ReplyLimitTooLarge(ContextShiftError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from contextshift.audit import AuditStatus, pack
@@ -16,11 +17,34 @@ from contextshift.catalogue import Model, usd
 from contextshift.errors import StoreError, StoreUnavailable
 from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_
-from contextshift.planner import Call, Planned
-from contextshift.ports import AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
+from contextshift.planner import Planned
+from contextshift.ports import Access, AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
 from contextshift.settings import Settings
 
-__all__ = ["Ledger", "actual_cost"]
+__all__ = ["Ledger", "Matter", "actual_cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """What a call was about, as its event tells it; never any of its text."""
+
+    model: Model | None = None
+    """The model that was called, None where none was."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, decision: Decision) -> Matter:
+        """Return the matter of a decided call."""
+        used = decision.used
+        return cls(
+            used.model if decision.error is None else None,
+            {
+                "requested": decision.asked.model.name,
+                "action": str(decision.action),
+                "counted_tokens": used.prompt,
+                "excluded": len(decision.dropped),
+            },
+        )
 
 
 class Ledger:
@@ -31,7 +55,7 @@ class Ledger:
         audits: AuditWriter,
         clock: Clock,
         log: EventLog,
-        call: Call,
+        access: Access,
         settings: Settings,
         generation_id: str,
         deadline: float,
@@ -40,7 +64,7 @@ class Ledger:
         self._audits = audits
         self._clock = clock
         self._log = log
-        self._call = call
+        self._access = access
         self._settings = settings
         self._deadline = deadline
         self._expires = expires
@@ -57,7 +81,7 @@ class Ledger:
         chat_id = self._settings.chat_id
         if chat_id is None:
             return
-        account = self._call.access.account
+        account = self._access.account
         try:
             self._ticket = await self._audits.begin(
                 account, chat_id, self.generation_id, now=self._started, expires=self._expires
@@ -66,15 +90,18 @@ class Ledger:
         except StoreUnavailable:
             self._unavailable()
 
-    async def record(self, planned: Planned, error_code: str | None = None) -> None:
-        """Write the audit and make it the chat's newest; with ``error_code`` as one that failed at once."""
+    async def record(self, planned: Planned, error_code: str | None = None, attempt: int = 1) -> None:
+        """Write the audit and make it the chat's newest; with ``error_code`` as one that failed at once.
+
+        ``attempt`` 2 is the one corrected retry: what it sends takes the place of what the first sent.
+        """
         ticket = self._ticket
-        if ticket is None:
+        if ticket is None or (attempt > 1 and not self._open):
             return
         parts, sha = pack({"chat_id": ticket.chat_id, **planned.document()})
         status = AuditStatus.PREPARED if error_code is None else AuditStatus.FAILED
         end = None if error_code is None else AuditEnd(status, self._clock.now(), error_code=error_code)
-        record = AuditRecord(self.generation_id, status, self._started, self._deadline, len(parts), sha, end=end)
+        record = AuditRecord(self.generation_id, status, self._started, self._deadline, len(parts), sha, attempt, end)
         try:
             await self._audits.prepare(ticket, record, parts, expires=self._expires)
             # From here on the audit may be the newest, whatever becomes of the answer: it must be ended.
@@ -83,14 +110,14 @@ class Ledger:
         except StoreUnavailable:
             self._unavailable()
             return
-        if commit is Commit.COMMITTED:
-            self._sweep = asyncio.create_task(_quietly(self._audits, ticket))
-        else:
+        if commit is not Commit.COMMITTED:
             self._open = False
+        elif self._sweep is None or self._sweep.done():
+            self._sweep = asyncio.create_task(_quietly(self._audits, ticket))
 
     async def end(
         self,
-        planned: Planned | None,
+        matter: Matter,
         status: AuditStatus,
         *,
         code: str | None = None,
@@ -104,9 +131,8 @@ class Ledger:
         ending. A failed end changes no answer.
         """
         if self._ending is None:
-            decision = planned.decision if planned else None
-            cost = actual_cost(decision.used.model, usage) if decision and usage else None
-            self._log.emit(self._event(decision, code, usage, upstream_status, cost))
+            cost = actual_cost(matter.model, usage) if matter.model and usage else None
+            self._log.emit(self._event(matter, code, usage, upstream_status, cost))
             diagnostics = tuple({"code": str(token), **parameters} for token, parameters in found)
             end = AuditEnd(status, self._clock.now(), usage, code, cost, diagnostics)
             self._ending = asyncio.create_task(self._write_end(end))
@@ -128,15 +154,16 @@ class Ledger:
 
     def _event(
         self,
-        decision: Decision | None,
+        matter: Matter,
         code: str | None,
         usage: Mapping[str, Any] | None,
         upstream_status: int | None,
         cost: float | None,
     ) -> dict[str, Any]:
-        access = self._call.access
+        access = self._access
         reported = usage if usage and not usage.get("estimated") else {}
-        event: dict[str, Any] = {
+        model = matter.model
+        return {
             "event": "call",
             "generation_id": self.generation_id,
             "account": access.account,
@@ -147,18 +174,10 @@ class Ledger:
             "reported_tokens": reported.get("prompt_tokens"),
             "cached_tokens": reported.get("cached_tokens"),
             "cost_usd": cost,
+            "used": model.name if model else None,
+            "regions": sorted(model.regions or ()) if model else [],
+            **matter.facts,
         }
-        if decision is not None:
-            used = decision.used
-            event |= {
-                "requested": decision.asked.model.name,
-                "used": used.model.name if decision.error is None else None,
-                "action": str(decision.action),
-                "regions": sorted(used.model.regions or ()),
-                "counted_tokens": used.prompt,
-                "excluded": len(decision.dropped),
-            }
-        return event
 
 
 def actual_cost(model: Model, usage: Mapping[str, Any]) -> float | None:

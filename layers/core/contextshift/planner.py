@@ -16,16 +16,18 @@ from contextshift.errors import InvalidSetting, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
+from contextshift.overflow import Overflow
 from contextshift.ports import Access
+from contextshift.recovery import tightened
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
 from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 
-__all__ = ["Call", "Dialect", "Planned", "Planner", "UsageReader"]
+__all__ = ["AnswerReader", "Call", "Dialect", "Planned", "Planner"]
 
 
-class UsageReader(Protocol):
+class AnswerReader(Protocol):
     """Reads what an answer says of itself while its bytes pass by untouched."""
 
     def feed(self, chunk: bytes) -> None:
@@ -42,15 +44,24 @@ class UsageReader(Protocol):
     def error(self) -> str | None:
         """The stable code of an error that the answer holds, None for a good one."""
 
+    @property
+    def failure(self) -> object:
+        """The JSON that says what went wrong, for `overflow.recognise`; None where nothing did."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was read that the client must get: from then on an error can only follow it."""
+
 
 class Dialect(Protocol):
     """How one API reads on the wire, as far as the exchange must know."""
 
-    path: str
-    """Below the provider's base URL."""
+    @property
+    def path(self) -> str:
+        """Below the provider's base URL."""
 
-    def reader(self, content_type: str) -> UsageReader:
-        """Return a fresh reader for an answer of this content type."""
+    def reader(self, content_type: str | None) -> AnswerReader:
+        """Return a fresh reader for an answer of this content type; None means that it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,10 @@ class Planned:
     def settings(self) -> Settings:
         """The settings that were in force."""
         return self.question.settings
+
+    def noting(self, diagnostic: Mapping[str, Any]) -> Planned:
+        """Return the same plan with one more diagnostic."""
+        return replace(self, decision=replace(self.decision, diagnostics=[diagnostic, *self.decision.diagnostics]))
 
     def document(self) -> dict[str, Any]:
         """Return the audit's document; a preview is this."""
@@ -137,11 +152,31 @@ class Planner:
 
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""
+        return self._decided(question, self.catalogue)
+
+    def _decided(self, question: Question, catalogue: Catalogue) -> Planned:
         counter_for = corrected(self._counter_for, question.calibration)
-        decision = fit(question, self.catalogue, counter_for, self._registry)
+        decision = fit(question, catalogue, counter_for, self._registry)
         if question.notes:
             decision = replace(decision, diagnostics=[*question.notes, *decision.diagnostics])
         return Planned(question, decision)
+
+    def under(self, planned: Planned, overflow: Overflow) -> Planned | None:
+        """Return the plan after a provider refused this one as too large; None where there is none that differs.
+
+        The same flow under the limit that the refusal made known: strictly less for the same model, or another one.
+        """
+        refused = planned if not planned.decision.used.bound else self.decide(replace(planned.question, size=None))
+        used = refused.decision.used
+        try:
+            question, catalogue = tightened(planned.question, self.catalogue, used, overflow)
+        except ValueError:
+            return None
+        again = self._decided(question, catalogue)
+        same = again.decision.used.model.name == used.model.name
+        if again.decision.error is not None or (same and again.decision.used.prompt >= used.prompt):
+            return None
+        return again
 
     def counted(self, question: Question) -> int:
         """Return the exact prompt of a question that bytes alone had decided."""

@@ -1,0 +1,118 @@
+"""Relaying the calls that are not counted: the same keys, model check, headers and event; bytes as they are.
+
+Nothing is measured, so nothing is cut, swapped or audited. What compliance says of the model holds as it does for a
+counted call; a cost ceiling holds against the most that the bytes can cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from contextshift import headers
+from contextshift.answer import EVENT_STREAM, Answer, header_of, returned
+from contextshift.audit import AuditStatus
+from contextshift.catalogue import Model, check_allowed, cost_fault, reserve_for
+from contextshift.course import Course, Relay
+from contextshift.errors import ModelNotAllowed
+from contextshift.exchange import Exchange
+from contextshift.fit import Decision
+from contextshift.headers import Token, Warning_, sf_item
+from contextshift.ledger import Matter
+from contextshift.planner import AnswerReader, Dialect
+from contextshift.ports import Access, ProviderCall
+from contextshift.reasons import Passed
+from contextshift.settings import Overrides, Settings
+
+__all__ = ["RelayBody", "RelayCall", "relay"]
+
+
+class RelayBody(Protocol):
+    """A request's body, of which only the model's name is known."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model asked for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of it."""
+
+    @property
+    def reply(self) -> int | None:
+        """The reply limit it asks for, in tokens."""
+
+    def sent(self, upstream_name: str) -> bytes:
+        """Return the bytes to send, for the model as its provider calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayCall:
+    """One request of a known caller to a route that is relayed."""
+
+    access: Access
+    dialect: Dialect
+    body: RelayBody
+    overrides: Overrides
+    priced_by_tokens: bool = True
+    """Whether its text is all that is paid for: not so for pictures and sound."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    deadline: float | None = None
+
+
+class _Relayed:
+    """One relayed call on its way."""
+
+    decision: Decision | None = None
+
+    def __init__(self, exchange: Exchange, call: RelayCall, model: Model, settings: Settings) -> None:
+        self._requested = call.body.model
+        self._model = model
+        deadline = exchange.deadline(call.deadline)
+        self.ledger = exchange.ledger(call.access, settings, deadline)
+        self.course = Course(exchange.caller, self.ledger, self, deadline)
+
+    def matter(self) -> Matter:
+        """Return what the call is about."""
+        return Matter(self._model, {"requested": self._requested, "action": "relay"})
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return Bastion's headers of an answer that was not counted."""
+        return [(headers.TOKENS, sf_item(Token("uncounted"))), (headers.GENERATION_ID, self.ledger.generation_id)]
+
+    async def answered(self, status: int, reader: AnswerReader) -> list[Warning_]:
+        """End with what the answer reports."""
+        code = f"UPSTREAM_{status}" if status >= 400 else reader.error
+        ended = AuditStatus.COMPLETED if code is None else AuditStatus.FAILED
+        await self.ledger.end(self.matter(), ended, code=code, upstream_status=status, usage=reader.usage)
+        return []
+
+
+async def relay(exchange: Exchange, call: RelayCall) -> Answer:
+    """Relay one call; its answer is streamed, whatever it is.
+
+    Raises ModelNotFound or ModelNotAllowed before anything is sent; after that, CallFailed.
+    """
+    planner, access = exchange.planner, call.access
+    settings = replace(planner.settings(access, call.overrides), chat_id=None)
+    model = planner.catalogue.resolve(call.body.model)
+    check_allowed(model, settings.compliance, access.models)
+    _check_cost(call, model, settings)
+    relayed = _Relayed(exchange, call, model, settings)
+    async with relayed.course.ending_on_failure():
+        body = call.body.sent(model.upstream_name)
+        outgoing = ProviderCall(call.dialect.path, body, call.headers, deadline=relayed.course.deadline)
+        received = await exchange.caller.pass_through(exchange.provider(model.provider), outgoing, call.dialect)
+    upstream = received.upstream
+    events = header_of(upstream, "content-type").lower().startswith(EVENT_STREAM)
+    shown = [*returned(upstream.headers, "content-length"), *relayed.headers()]
+    return Answer(upstream.status, shown, Relay(relayed.course, received, events=events))
+
+
+def _check_cost(call: RelayCall, model: Model, settings: Settings) -> None:
+    """Raise ModelNotAllowed where the ceiling may be broken: a token is a byte or more, other media cannot be told."""
+    reserve = reserve_for(model, call.body.reply, settings.reserve_tokens)
+    told = call.priced_by_tokens or settings.compliance.max_cost_usd is None
+    if not told or cost_fault(model, settings.compliance, call.body.size, reserve):
+        raise ModelNotAllowed(model.name, str(Passed.COST))
