@@ -8,7 +8,6 @@ error                   status  code on ``/v1``            class in OpenAI's SDK
 ======================  ======  =========================  ==========================
 InvalidInput            400     its reason                 BadRequestError
 TokenBudgetExceeded     400     context_length_exceeded    BadRequestError
-StatefulRoute           400     stateful_not_supported     BadRequestError
 UpstreamOverflow        400     context_length_exceeded    BadRequestError
 ReplyLimitTooLarge      400     max_tokens_too_large       BadRequestError
 KeyRefused              401     invalid_api_key            AuthenticationError
@@ -18,6 +17,7 @@ ScopeMissing            403     scope_missing              PermissionDeniedError
 ModelNotFound           404     model_not_found            NotFoundError
 ChatNotFound            404     chat_not_found             NotFoundError
 RouteNotFound           404     unknown_url                NotFoundError
+StatefulRoute           404     stateful_not_supported     NotFoundError
 MethodNotAllowed        405     method_not_allowed         APIStatusError
 BodyTooLarge            413     request_too_large          APIStatusError
 CounterFault            500     internal_error             InternalServerError
@@ -92,7 +92,6 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     TokenBudgetExceeded: _Row(400, "context_length_exceeded", _REQUEST),
     UpstreamOverflow: _Row(400, "context_length_exceeded", _REQUEST),
     ReplyLimitTooLarge: _Row(400, "max_tokens_too_large", _REQUEST),
-    StatefulRoute: _Row(400, "stateful_not_supported", _REQUEST),
     KeyRefused: _Row(401, "invalid_api_key", "authentication_error"),
     ModelNotAllowed: _Row(403, "model_not_allowed", "permission_error"),
     StrategyNotInPlan: _Row(403, "STRATEGY_NOT_IN_PLAN", "permission_error"),
@@ -100,6 +99,7 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     ModelNotFound: _Row(404, "model_not_found", _REQUEST),
     ChatNotFound: _Row(404, "chat_not_found", _REQUEST),
     ChatDeleted: _Row(404, "chat_not_found", _REQUEST),
+    StatefulRoute: _Row(404, "stateful_not_supported", _REQUEST),
     RouteNotFound: _Row(404, "unknown_url", _REQUEST),
     MethodNotAllowed: _Row(405, "method_not_allowed", _REQUEST),
     BodyTooLarge: _Row(413, "request_too_large", _REQUEST),

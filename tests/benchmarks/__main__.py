@@ -5,7 +5,20 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-BENCHES = ("tokens", "accuracy", "fuzz", "shift", "peers", "cache", "summary", "start", "stores", "proxy", "mangum", "gateways")
+BENCHES = (
+    "tokens",
+    "accuracy",
+    "fuzz",
+    "shift",
+    "peers",
+    "cache",
+    "summary",
+    "start",
+    "stores",
+    "proxy",
+    "mangum",
+    "gateways",
+)
 """Each is `bench_<name>.main`, imported only when it runs: one that lacks what it needs stops no other."""
 
 

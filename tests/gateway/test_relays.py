@@ -133,7 +133,7 @@ def test_a_response_may_not_lean_on_what_the_provider_keeps(world: World, body: 
 @pytest.mark.parametrize("path", ["/v1/files", "/v1/files/f1/content", "/v1/batches", "/v1/responses/r1", "/threads"])
 def test_stateful_routes_are_refused(world: World, path: str):
     for answer in (world.get(path), world.post({"model": "large"}, path)):
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "stateful_not_supported")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "stateful_not_supported")
     assert world.get(path, key="sk-none").status_code == 401
 
 
