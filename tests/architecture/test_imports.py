@@ -14,8 +14,8 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
-    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
+    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical", "overflow_wordings"},
+    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},
     {"registry", "hosting", "lore"},
