@@ -9,7 +9,7 @@ Every repetition is bounded and none stands inside another but in a number: matc
 - ``<requested>``: all that was asked for, with the completion where the provider counts it;
 - ``<prompt>``: the prompt alone; ``<completion>``: what was reserved for the answer; both as the provider counted;
 - ``<over>``: how much is too much; ``<number>``: nothing of interest;
-- ``<name>``: a model, an organisation, a tier, without quotes or brackets, so that no quoted text can hide in it.
+- ``<name>``: a model, an organisation, a tier: one word, so that no sentence can hide in it.
 
 A limit in characters or bytes gets no name, because every number that is reported is in tokens.
 """
@@ -32,9 +32,9 @@ class Wording(NamedTuple):
 
 
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,15})"
-_NAME = r"[^'\"()\n]{1,300}"
+_NAME = r"[^\s'\"()]{1,200}"
 _PLACE = re.compile("<(limit|requested|prompt|completion|over|number|name)>")
-_SENTENCE_ENDS = r"(?=\Z|[.,;\n]| \()"
+_SENTENCE_ENDS = r"(?=(?: \([^()\n]{0,200}\))?(?:\Z|[.,;\n]))"
 
 _PI = "earendil-works/pi packages/ai/src/utils/overflow.ts"
 _SEEN = "recorded in the tests of public clients"
@@ -56,7 +56,7 @@ CONTEXT = (
     Wording(
         "vLLM",
         r"This model's maximum context length is <limit> tokens\. However, you requested <prompt> tokens in the "
-        r"(?:messages|input for <name>)",
+        r"(?:messages|input for [a-z]{1,20}(?: [a-z]{1,20})?)",
         "BettaFish#386",
     ),
     Wording(
@@ -161,7 +161,8 @@ CONTEXT = (
     Wording(
         "SGLang",
         r"Requested token count exceeds the model's maximum context length of <limit> tokens(?:\. You requested a "
-        r"total of <requested> tokens: <prompt> tokens from the input messages)?",
+        r"total of <requested> tokens: <prompt> tokens from the input messages and <completion> tokens for the "
+        r"completion)?",
         _PI,
     ),
     Wording(
@@ -305,8 +306,9 @@ REQUEST = (
 RATES = (
     Wording(
         "OpenAI, Azure, Groq",
-        r"(?:Request too large|Rate limit reached) for <name>\(T[A-Z]{1,3}\): Limit <limit>,(?: Used <number>,)? "
-        r"Requested <requested>",
+        r"(?:Request too large|Rate limit reached) for (?:model )?<name>(?: \(for limit <name>\))?"
+        r"(?: in organization <name>)?(?: service tier <name>)? on tokens per (?:min|minute|day)(?: \(T[A-Z]{1,3}\))?: "
+        r"Limit <limit>,(?: Used <number>,)? Requested <requested>",
         "elizaOS/eliza#4040, continue#10218, " + _AGENTS,
     ),
 )
