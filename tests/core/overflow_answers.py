@@ -150,6 +150,17 @@ CONTEXT_MESSAGES: list[tuple[str, str, tuple[int | None, int | None, int | None]
         "Prompt contains 65673 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
         (32768, 65673, 65673),
     ),
+    (
+        "Mistral, older",
+        "Prompt contains 65673 tokens, too large for model with 32768 maximum context length",
+        (32768, 65673, 65673),
+    ),
+    (
+        "another proxy of this kind",
+        "This model's maximum context length is 8,192 tokens. However, your messages resulted in 9,120 tokens. "
+        "(context_length_exceeded)",
+        (8192, 9120, 9120),
+    ),
     ("Mistral, short", "Prompt 262280 > 262144 maximum context length", (262144, 262280, 262280)),
     ("Perplexity", "The total length of all messages is too long.", (None, None, None)),
     (

@@ -42,6 +42,9 @@ documents = st.recursive(
 )
 counts = st.integers(0, 10**15 - 1)
 
+ENDLESS: list[object] = []
+ENDLESS += [ENDLESS, ENDLESS]
+
 
 # -- laws ----------------------------------------------------------------------------------------------
 
@@ -131,6 +134,8 @@ def test_only_a_status_of_refusal_counts(case, status):
     [
         [{"error": {"message": "x"}}] * 100_000,
         json.loads('{"error":' * 900 + "1" + "}" * 900),
+        json.loads("[[" * 400 + "]]" * 400),
+        ENDLESS,
         {"error": {"message": "{" * 1_000_000}},
         {"error": {"message": '{"error":' * 100_000}},
         {"error": {"message": "Error: " * 200_000}},
@@ -138,7 +143,18 @@ def test_only_a_status_of_refusal_counts(case, status):
         {"error": {"message": "Request too large for " + "(TPM" * 200_000}},
         {"error": {"metadata": {"raw": json.dumps({"error": json.dumps({"error": json.dumps(["x"] * 9999)})})}}},
     ],
-    ids=["wide", "deep", "brackets", "documents", "wrappers", "digits", "near miss", "text in text in text"],
+    ids=[
+        "wide",
+        "deep",
+        "lists",
+        "in itself",
+        "brackets",
+        "documents",
+        "wrappers",
+        "digits",
+        "near miss",
+        "text in text in text",
+    ],
 )
 def test_work_is_bounded_whatever_the_answer_holds(document):
     assert steps(lambda: recognise(400, document)) < 20_000
