@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
 from typing import Any
 
 from contextshift.overflow_wordings import CONTEXT, RATES, REQUEST, Wording, compiled
@@ -27,7 +26,7 @@ from contextshift.overflow_wordings import CONTEXT, RATES, REQUEST, Wording, com
 __all__ = ["Overflow", "OverflowKind", "recognise"]
 
 MOST_PARTS = 24
-"""Parts of one answer that are looked at; real ones have at most eight."""
+"""Values of one answer that are looked at; real ones have at most ten."""
 LONGEST_MESSAGE = 2_000
 """Characters of a message in which a wording is looked for."""
 LONGEST_DOCUMENT = 65_536
@@ -140,7 +139,7 @@ def recognise(status: int, error: object) -> Overflow | None:
     >>> recognise(400, {"error": {"message": "Invalid value: 'prompt is too long: 9 tokens > 8 maximum'"}}) is None
     True
     """
-    parts = tuple(islice(_parts(error), MOST_PARTS))
+    parts = tuple(_parts(error))
     if (status if status >= 400 else _own_status(parts) or 400) not in REFUSING:
         return None
     told = next(filter(None, map(_told, parts)), None)
@@ -152,9 +151,11 @@ def recognise(status: int, error: object) -> Overflow | None:
 
 
 def _parts(answer: object) -> Iterator[_Part]:
-    """Yield the documents and messages of an error, outermost first. The caller bounds how many."""
+    """Yield the documents and messages of an error, outermost first."""
     waiting = deque([("answer", answer)])
-    while waiting:
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            return
         place, found = waiting.popleft()
         if isinstance(found, dict):
             yield found

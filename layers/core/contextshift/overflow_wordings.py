@@ -9,7 +9,7 @@ Every repetition is bounded and none stands inside another but in a number: matc
 - ``<requested>``: all that was asked for, with the completion where the provider counts it;
 - ``<prompt>``: the prompt alone; ``<completion>``: what was reserved for the answer; both as the provider counted;
 - ``<over>``: how much is too much; ``<number>``: nothing of interest;
-- ``<name>``: a model, an organisation, a tier, without quotes or brackets, so that no quoted text can hide in it.
+- ``<name>``: a model, an organisation, a tier: one word, so that no sentence can hide in it.
 
 A limit in characters or bytes gets no name, because every number that is reported is in tokens.
 """
@@ -32,9 +32,9 @@ class Wording(NamedTuple):
 
 
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,15})"
-_NAME = r"[^'\"()\n]{1,300}"
+_NAME = r"[^\s'\"()]{1,200}"
 _PLACE = re.compile("<(limit|requested|prompt|completion|over|number|name)>")
-_SENTENCE_ENDS = r"(?=\Z|[.,;\n]| \()"
+_SENTENCE_ENDS = r"(?=(?: \([^()\n]{0,200}\))?(?:\Z|[.,;\n]))"
 
 _PI = "earendil-works/pi packages/ai/src/utils/overflow.ts"
 _SEEN = "recorded in the tests of public clients"
@@ -44,19 +44,21 @@ CONTEXT = (
     # OpenAI, and the many who word it as OpenAI does: Azure, DeepSeek, vLLM, llama-cpp-python.
     Wording(
         "OpenAI",
-        r"This model's maximum context length is <limit> tokens\. However, your messages resulted in <prompt> tokens",
+        r"This model's maximum context length is <limit> tokens\. However, your [a-z]{1,20} resulted in <prompt> "
+        r"tokens",
         "crewAI-examples#121, " + _AGENTS,
     ),
     Wording(
-        "OpenAI, DeepSeek, vLLM",
-        r"This model's maximum context length is <limit> tokens[.,] however,? you requested <requested> tokens "
-        r"\([^()\n]{0,160}?<completion> (?:in|for) the completion\)",
-        "vllm#20409, langchain#11001, " + _AGENTS,
+        "OpenAI, DeepSeek, vLLM, OpenRouter",
+        r"This (?:model|endpoint)'s maximum context length is <limit> tokens[.,] however,? you requested (?:about )?"
+        r"<requested> tokens(?: \((?:<prompt> of text input|[^()\n]{0,160}?<completion> (?:in|for) the "
+        r"(?:completion|output))\))?",
+        "vllm#20409, langchain#11001, OpenHands#9937, cognee#1061",
     ),
     Wording(
         "vLLM",
         r"This model's maximum context length is <limit> tokens\. However, you requested <prompt> tokens in the "
-        r"(?:messages|input for <name>)",
+        r"(?:messages|input for [a-z]{1,20}(?: [a-z]{1,20})?)",
         "BettaFish#386",
     ),
     Wording(
@@ -102,7 +104,7 @@ CONTEXT = (
         "docker-agent#569, claude-code#228",
     ),
     Wording("Anthropic on Vertex AI, MiniMax", r"prompt is too long", "cc-haha#860"),
-    Wording("Bedrock", r"Input is too long for requested model", _AGENTS),
+    Wording("Bedrock", r"Input is too long(?: for requested model)?", _AGENTS),
     Wording("Bedrock Nova", r"Input Tokens Exceeded: Number of input tokens exceeds maximum length", _AGENTS),
     Wording(
         "Bedrock Titan",
@@ -116,7 +118,7 @@ CONTEXT = (
     ),
     Wording(
         "Google",
-        r"The input token count(?: \(<prompt>\))? exceeds the maximum number of tokens allowed(?: \(<limit>\))?",
+        r"The input token count(?: \(<prompt>\))? exceeds the maximum number of tokens allowed(?: \(?<limit>\)?)?",
         "gemini-cli#6678, " + _AGENTS,
     ),
     Wording(
@@ -130,18 +132,12 @@ CONTEXT = (
     ),
     Wording(
         "Mistral",
-        r"Prompt contains <prompt> tokens and [0-9]{1,9} draft tokens, too large for model with <limit> maximum "
+        r"Prompt contains <prompt> tokens(?: and <number> draft tokens)?, too large for model with <limit> maximum "
         r"context length",
         _AGENTS,
     ),
     Wording("Mistral", r"Prompt <prompt> > <limit> maximum context length", _SEEN),
     Wording("Perplexity", r"The total length of all messages is too long", "litellm#21647"),
-    Wording(
-        "OpenRouter",
-        r"This endpoint's maximum context length is <limit> tokens\. However, you requested about <requested> "
-        r"tokens(?: \((?:<prompt> of text input|[^()\n]{0,160}?<completion> in the output)\))?",
-        "cognee#1061, OpenHands#9937",
-    ),
     Wording(
         "Poolside, Volcengine",
         r"Input length <prompt> exceeds the maximum (?:allowed )?(?:input )?length (?:of )?<limit>(?: tokens)?",
@@ -161,7 +157,8 @@ CONTEXT = (
     Wording(
         "SGLang",
         r"Requested token count exceeds the model's maximum context length of <limit> tokens(?:\. You requested a "
-        r"total of <requested> tokens: <prompt> tokens from the input messages)?",
+        r"total of <requested> tokens: <prompt> tokens from the input messages and <completion> tokens for the "
+        r"completion)?",
         _PI,
     ),
     Wording(
@@ -305,8 +302,9 @@ REQUEST = (
 RATES = (
     Wording(
         "OpenAI, Azure, Groq",
-        r"(?:Request too large|Rate limit reached) for <name>\(T[A-Z]{1,3}\): Limit <limit>,(?: Used <number>,)? "
-        r"Requested <requested>",
+        r"(?:Request too large|Rate limit reached) for (?:model )?<name>(?: \(for limit <name>\))?"
+        r"(?: in (?:organization|project) <name>){0,2}(?: service tier <name>)? on tokens per (?:min|minute|day)"
+        r"(?: \(T[A-Z]{1,3}\))?: Limit <limit>,(?: Used <number>,)? Requested <requested>",
         "elizaOS/eliza#4040, continue#10218, " + _AGENTS,
     ),
 )
