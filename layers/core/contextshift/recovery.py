@@ -29,7 +29,7 @@ def tightened(
     ``used`` is the refused request, counted. Raises ValueError where nothing at all would fit.
     """
     most = _most(used, overflow)
-    if most < 1:
+    if most < 1 or _only_the_reply(overflow):
         raise ValueError("nothing fits what the provider allows")
     unknown = None if overflow.limit is None else most + used.reserve
     model = _limited(used.model, most, unknown)
@@ -55,6 +55,12 @@ def _most(used: Measure, overflow: Overflow) -> int:
     # Most limits hold the reply as well; of one that is the prompt's alone this leaves more room than needed.
     room = overflow.limit - used.reserve
     return min(math.floor(_UNEVEN * room / _ratio(used, overflow.prompt or overflow.requested)), refused - 1)
+
+
+def _only_the_reply(overflow: Overflow) -> bool:
+    """Whether the room asked for the reply alone fills the limit: then no prompt is short enough."""
+    completion, limit = overflow.completion, overflow.limit
+    return completion is not None and limit is not None and completion >= limit
 
 
 def _ratio(used: Measure, said: int | None) -> float:
