@@ -98,6 +98,19 @@ class OpenAIChatCounter:
             total += self._costs.no_system
         return total + self._effort(request)
 
+    def slack(self, request: Mapping[str, Any]) -> int:
+        """Return what the count of the tools may be under by.
+
+        Where a host reads them as JSON by the model's chat template, it may indent what we count on one line
+        (Llama 3.1's template does, most others do not; Google does not say).
+        """
+        if self._costs.tool_rule != "whole":
+            return self._costs.tool_slack * len(_functions(request)) if self._costs.tool_slack else 0
+        return sum(
+            max(0, self._count(_spaced_json(tool, indent=4)) - self._count(_spaced_json(tool)))
+            for tool in map(without_data, _whole_tools(request))
+        )
+
     def _effort(self, request: Mapping[str, Any]) -> int:
         said = [request[key] for key in _EFFORT if request.get(key)]
         if not said:
@@ -238,10 +251,10 @@ def _whole_tools(request: Mapping[str, Any]) -> list[object]:
     return [tool for tools in lists if isinstance(tools, list | tuple) for tool in tools]
 
 
-def _spaced_json(value: object) -> str:
+def _spaced_json(value: object, indent: int | None = None) -> str:
     """Return JSON as Python and chat templates write it by default; it costs the same or more than compact JSON."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
     except (TypeError, ValueError, RecursionError):
         return compact_json(value)
 

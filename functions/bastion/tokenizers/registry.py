@@ -55,7 +55,7 @@ def counter_for(tokenizer: str | None, model_name: str, folders: Sequence[Path] 
         return EstimateCounter()
     encoding = _encoding(family, shared_encoding(vocabulary, folders))
     bound = 1.0 if profile in _BYTE_LEVEL and not family.approximate else None
-    about = TokenizerProfile(profile, family.approximate, family.margin, bytes_bound=bound)
+    about = TokenizerProfile(profile, family.approximate, family.margin, family.costs.least_margin, bytes_bound=bound)
     return OpenAIChatCounter(encoding, family.costs, family.images, family.media, about)
 
 

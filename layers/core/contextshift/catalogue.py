@@ -191,11 +191,11 @@ def reserve_for(model: Model, reply: int | None, reserve_tokens: int | None) -> 
     return 0 if model.context_window is None else default_reserve(model.context_window, model.max_output)
 
 
-def model_budget(model: Model, reserve: int, fixed: int) -> Budget:
+def model_budget(model: Model, reserve: int, fixed: int, slack: int = 0) -> Budget:
     """Return the budget of a model whose window is known."""
     if model.context_window is None:
         raise ValueError("a model of unknown window has no budget")
-    return Budget(model.context_window, reserve, model.max_input, fixed)
+    return Budget(model.context_window, reserve, model.max_input, fixed, slack)
 
 
 def request_cost(model: Model, prompt: int, reserve: int) -> float | None:
