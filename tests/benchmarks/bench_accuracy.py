@@ -84,7 +84,9 @@ def report(split: str, found: list[Compared]) -> None:
     row("all", found)
     for item in found:
         if item.apart:
-            print(f"  set apart: {item.model} on {item.api}, {item.kind}: {item.reported - item.counted} over the count")
+            print(
+                f"  set apart: {item.model} on {item.api}, {item.kind}: {item.reported - item.counted} over the count"
+            )
 
 
 def row(name: str, found: list[Compared]) -> None:
@@ -152,11 +154,10 @@ def counter(api: str, model: str) -> TokenCounter:
 def responses(costs: ChatCosts) -> ChatCosts:
     """Return the costs of tools on the Responses API: 3 tokens or 12, from gpt-5 on 9 or 14 (2026-11).
 
-    Of the texts some are 4 more than the rule says, and a request of four tools 11: half as much again is the margin.
+    A request of four tools was reported at 11 more than that, so half as much again is the slack of each.
     """
     tools = 14 if costs in (GPT5, REASONING) else 12
-    margin = max(6, costs.least_margin)
-    return replace(costs, tools=tools, tools_after_system=tools, first_described=0, least_margin=margin, tool_slack=4)
+    return replace(costs, tools=tools, tools_after_system=tools, first_described=0, tool_slack=4)
 
 
 def adapted(request: Mapping[str, Any]) -> dict[str, Any]:
