@@ -11,12 +11,21 @@ reported, ``bound under`` of bounds, ``mean margin`` what the bound adds.
 A recording is *set apart* where nothing of the request can explain what the provider counted: a text-only request
 reported at over 50 tokens more than we count, or another at over 50 more than the bound, is one whose host added a
 prompt of its own. They are listed by model and host.
+
+With ``BASTION_COUNT_ENDPOINT`` (``anthropic``, ``gemini`` or ``openai-responses``), ``BASTION_COUNT_MODEL`` and the
+provider's key in ``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY`` or ``OPENAI_API_KEY``, each request of the file is sent to
+that provider's count endpoint, for that model, and its answer takes the place of the recorded number. Then a line of
+the file may also be a bare request of chat completions. ``BASTION_COUNT_URL`` names another base than the provider's::
+
+    BASTION_COUNT_ENDPOINT=anthropic BASTION_COUNT_MODEL=claude-sonnet-4-6 BASTION_RECORDINGS=requests.jsonl \\
+        make bench ONLY=accuracy
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +34,7 @@ from typing import Any
 from bastion.tokenizers.costs import GPT5, REASONING, ChatCosts
 from bastion.tokenizers.openai_chat import OpenAIChatCounter
 from bastion.tokenizers.registry import counter_for, family_of
+from benchmarks.endpoints import ENDPOINTS, Refused, Unsendable, ask
 from contextshift.tokens import TokenCounter, TokenizerProfile, slack_of
 
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "token-ground-truth.jsonl"
@@ -63,14 +73,40 @@ def main() -> None:
         print(f"no recordings: neither BASTION_RECORDINGS nor {DEFAULT.name} in ../shared/data is a file")
         return
     wanted = os.environ.get("BASTION_SPLITS", ",".join(SPLITS)).split(",")
+    recorded = [line for line in lines(path) if line.get("split", "fit") in wanted]
+    if os.environ.get("BASTION_COUNT_ENDPOINT"):
+        recorded = list(counted_there(recorded, os.environ))
     for split in wanted:
-        report(split, [compared(line) for line in lines(path) if line.get("split", "fit") == split])
+        report(split, [compared(line) for line in recorded if line.get("split", "fit") == split])
+
+
+def counted_there(recorded: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield each request with what the provider's endpoint counts now; print how many it did not count, and why."""
+    endpoint = ENDPOINTS.get(environ["BASTION_COUNT_ENDPOINT"])
+    if endpoint is None:
+        raise SystemExit(f"BASTION_COUNT_ENDPOINT is none of {', '.join(ENDPOINTS)}")
+    model, key = (environ.get(name, "") for name in ("BASTION_COUNT_MODEL", endpoint.key_name))
+    if not model or not key:
+        raise SystemExit(f"BASTION_COUNT_MODEL and {endpoint.key_name} are needed")
+    missing: Counter[str] = Counter()
+    for line in recorded:
+        request = adapted(line.get("request", line))
+        try:
+            counted = ask(endpoint, model, request, key, environ.get("BASTION_COUNT_URL", ""))
+        except Unsendable as error:
+            missing[f"not sent, {error}"] += 1
+        except Refused as error:
+            missing[f"refused, {error}"] += 1
+        else:
+            yield {**line, "request": request, "api": endpoint.api, "model": model, "prompt_tokens": counted}
+    for reason, many in missing.most_common():
+        print(f"  {many} {reason}")
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the recordings."""
     with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
+        yield from (json.loads(line) for line in file if line.strip())
 
 
 def report(split: str, found: list[Compared]) -> None:
