@@ -14,7 +14,9 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
+    {"media"},
+    {"nested"},
+    {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical"},
     {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},

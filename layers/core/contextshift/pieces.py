@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from contextshift.nested import IMAGE_PARTS, MEDIA_PARTS, Lifted, inline_type, is_data, lift, part_kind
+
 __all__ = [
     "Call",
     "Pieces",
@@ -27,18 +29,6 @@ __all__ = [
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Part types whose named field is text the model reads: chat completions and the Responses API."""
 
-IMAGE_PARTS = frozenset({"image_url", "input_image", "image"})
-MEDIA_PARTS = frozenset({"input_audio", "audio", "file", "input_file", "document", "video_url", "input_video", "video"})
-
-_INLINE_KEYS = ("inline_data", "inlineData", "file_data", "fileData")
-
-_DATA_KEYS = frozenset(
-    {"data", "base64", "b64_json", "bytes", "file_data", "image_data", "audio_data", "url", "image_url"}
-)
-_DATA_URL = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
-# Possessive: a text that is no base64 after all is found out in one pass. Base64 is wrapped by line ends, never spaced.
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]++={0,2}[\r\n]*+\Z")
-_BASE64_LEAST = 256
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
 _JOINERS = "\u200d\ufe0e\ufe0f"
 _EXTENDING = (
@@ -81,7 +71,7 @@ class Pieces:
     media: list[Mapping[str, Any]] = field(default_factory=list)
     """Audio, files and video, as the parts stand."""
     others: list[str] = field(default_factory=list)
-    """Parts of unknown types as compact JSON, their binary data left out."""
+    """Parts of other types as compact JSON, their images, files and binary data left out."""
 
 
 def take_apart(message: Mapping[str, Any]) -> Pieces:
@@ -122,7 +112,7 @@ def parsed_arguments(arguments: str) -> dict[str, Any] | None:
 def without_data(value: object, key: str = "") -> object:
     """Return a copy of ``value`` with base64 data emptied: data URLs anywhere, long base64 under the usual keys."""
     if isinstance(value, str):
-        return "" if _is_data(value, key) else value
+        return "" if is_data(value, key) else value
     if isinstance(value, Mapping):
         return {name: without_data(item, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -207,48 +197,31 @@ def _sort_in(part: object, pieces: Pieces) -> None:
         pieces.others.append(compact_json(part))
     elif (text := _text_of(part)) is not None:
         pieces.texts.append(text)
-    elif (media_type := _inline_type(part)) is not None:
+    elif (media_type := inline_type(part)) is not None:
         (pieces.images if media_type.startswith("image/") else pieces.media).append(part)
-    elif _kind(part) in IMAGE_PARTS:
+    elif part_kind(part) in IMAGE_PARTS:
         pieces.images.append(part)
-    elif _kind(part) in MEDIA_PARTS:
+    elif part_kind(part) in MEDIA_PARTS:
         pieces.media.append(part)
     else:
-        pieces.others.append(_json_without_data(part))
-
-
-def _kind(part: Mapping[str, Any]) -> str:
-    kind = part.get("type", "text")
-    return kind if isinstance(kind, str) else ""
+        pieces.others.append(_json_without_media(part, pieces))
 
 
 def _text_of(part: Mapping[str, Any]) -> str | None:
-    text = part.get(TEXT_PARTS.get(_kind(part), ""))
+    text = part.get(TEXT_PARTS.get(part_kind(part), ""))
     return text if isinstance(text, str) else None
 
 
-def _inline_type(part: Mapping[str, Any]) -> str | None:
-    """Return the MIME type of a part in Gemini's shape, which has no ``type``; None for other parts."""
-    if "type" in part:
-        return None
-    for key in _INLINE_KEYS:
-        if isinstance(inner := part.get(key), Mapping):
-            media_type = inner.get("mime_type", inner.get("mimeType"))
-            return media_type.lower() if isinstance(media_type, str) else ""
-    return None
-
-
-def _json_without_data(part: Mapping[str, Any]) -> str:
+def _json_without_media(part: Mapping[str, Any], pieces: Pieces) -> str:
+    """Return a part of another kind as JSON; images and files in it go to ``pieces``."""
+    found = Lifted()
     try:
-        return compact_json(without_data(part))
+        rest = compact_json(lift(part, found))
     except RecursionError:
-        return ""
-
-
-def _is_data(text: str, key: str) -> bool:
-    if _DATA_URL.match(text):
-        return True
-    return key in _DATA_KEYS and len(text) >= _BASE64_LEAST and _BASE64.match(text) is not None
+        rest = ""
+    pieces.images += found.images
+    pieces.media += found.media
+    return rest
 
 
 def _calls(calls: object) -> Iterable[Call]:
