@@ -14,7 +14,7 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"media"},
+    {"media", "cutting"},
     {"nested"},
     {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical"},
     {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},

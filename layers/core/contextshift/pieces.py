@@ -7,8 +7,6 @@ once, here. Nothing here raises on odd fields: a counter must answer for any map
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +17,8 @@ __all__ = [
     "Call",
     "Pieces",
     "compact_json",
-    "near_edge",
     "parsed_arguments",
     "take_apart",
-    "whole_characters",
     "without_data",
 ]
 
@@ -30,26 +26,6 @@ TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refu
 """Part types whose named field is text the model reads: chat completions and the Responses API."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
-_JOINERS = "\u200d\ufe0e\ufe0f"
-_EXTENDING = (
-    ("\U0001f3fb", "\U0001f3ff"),  # skin tones
-    ("\U000e0020", "\U000e007f"),  # the letters of flags of regions
-    ("\u1160", "\u11ff"),  # vowels and final consonants of a Hangul syllable
-    ("\ud7b0", "\ud7fb"),
-)
-_FLAGS = ("\U0001f1e6", "\U0001f1ff")
-_FLAGS_COUNTED = 1_024
-_MARKS = frozenset({"Mn", "Mc", "Me"})
-_VIRAMA = 9
-_LONGEST_CLUSTER = 32
-
-_SENTENCE = re.compile(r"[.!?…]['\")\]»”’]{0,4}(?=\s)|[。！？][」』”’）]{0,4}|\n")
-_SENTENCE_SHARE = 8
-"""The end of a sentence is near within an eighth of what fits, or a word's reach, but no more than `_REACH_MOST`."""
-_UNSPACED = "\u2e80"
-"""From here on scripts put no spaces between words."""
-_REACH, _REACH_MOST = 24, 2_000
-"""Characters. A word's end is near within the first: most words of most languages are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,70 +94,6 @@ def without_data(value: object, key: str = "") -> object:
     if isinstance(value, list | tuple):
         return [without_data(item, key) for item in value]
     return value
-
-
-def whole_characters(text: str, end: int) -> int:
-    """Return the largest position up to ``end`` at which cutting ``text`` splits no visible character.
-
-    Accents, vowel signs, emoji modifiers, joined emoji, flags and Hangul letters stay together, within reason: a
-    cluster of more than 32 code points is cut. This is a light form of Unicode's grapheme clusters (UAX #29).
-    """
-    position = end
-    while 0 < position < len(text) and _continues(text, position):
-        position -= 1
-        if end - position >= _LONGEST_CLUSTER:
-            return end
-    return position
-
-
-def near_edge(text: str, end: int) -> int:
-    """Return where to cut instead of at ``end``: after a sentence, else between words, where such a place is near.
-
-    Never after ``end``, never inside a visible character, and at least half of what fits is kept.
-
-    >>> near_edge("One two. Three fo", 17), near_edge("One two. Three four", 10), near_edge("a" * 99, 50)
-    (17, 8, 50)
-    """
-    if not 0 < end < len(text):
-        return end
-    least = end - end // 2
-    first = max(least, end - min(_REACH_MOST, max(_REACH, end // _SENTENCE_SHARE)))
-    # One character of what is cut off is looked at: a full stop before it may or may not end a sentence.
-    ends = [match.end() for match in _SENTENCE.finditer(text, first - 1, end + 1) if first <= match.end() <= end]
-    edge = ends[-1] if ends else _word_edge(text, max(least, end - _REACH), end)
-    return whole_characters(text, edge)
-
-
-def _word_edge(text: str, first: int, end: int) -> int:
-    before, after = text[end - 1], text[end]
-    if not (before.isalnum() and after.isalnum()) or before >= _UNSPACED or after >= _UNSPACED:
-        return end
-    return next((position for position in range(end - 1, first - 1, -1) if text[position].isspace()), end)
-
-
-def _continues(text: str, position: int) -> bool:
-    after, before = text[position], text[position - 1]
-    if after.isascii():
-        return after == "\n" and before == "\r"
-    if after in _JOINERS or any(first <= after <= last for first, last in _EXTENDING):
-        return True
-    if _FLAGS[0] <= after <= _FLAGS[1]:
-        return _letters_of_flags(text, position) % 2 == 1
-    # A virama joins the consonant after it; half a surrogate pair is half a character.
-    joined = before == "\u200d" or (unicodedata.combining(before) == _VIRAMA and after.isalpha())
-    return (
-        joined
-        or unicodedata.category(after) in _MARKS
-        or ("\udc00" <= after <= "\udfff" and "\ud800" <= before < "\udc00")
-    )
-
-
-def _letters_of_flags(text: str, end: int) -> int:
-    """Return how many regional indicators, two of which make a flag, end at ``end``; counted up to a bound."""
-    position = end
-    while position > max(0, end - _FLAGS_COUNTED) and _FLAGS[0] <= text[position - 1] <= _FLAGS[1]:
-        position -= 1
-    return end - position
 
 
 def _parts(content: object) -> Iterable[object]:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from contextshift.cutting import cut_to_fit
+
 __all__ = [
     "CountTokens",
     "HedgedCounter",
@@ -111,16 +113,12 @@ class TextCounter:
         return self._count(text)
 
     def cut(self, text: str, limit: int) -> str:
-        """Bisect for a prefix that fits; the function need not be monotone, so the result is checked."""
+        """Return a prefix of at most ``limit`` tokens, to a sentence's or word's end where one is near."""
         if limit <= 0:
             return ""
         if self._count(text) <= limit:
             return text
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._count(text[:middle]) <= limit else (low, middle - 1)
-        return text[:low]
+        return cut_to_fit(lambda prefix: self._count(prefix) <= limit, text, limit)
 
 
 def text_counter(count_text: Callable[[str], int], overhead: int = 0, name: str = "custom") -> TextCounter:
