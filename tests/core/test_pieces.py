@@ -87,6 +87,8 @@ def test_nesting_deeper_than_the_stack_is_answered_all_the_same() -> None:
     assert compact_json(deep) == ""
     assert take_apart({"content": [{"type": "novel", "body": deep}]}).others == [""]
     assert parsed_arguments("[" * 100_000) is None
+    assert without_data({"data": deep}) == ""
+    assert EstimateCounter().fixed({"tools": [{"function": {"name": "f", "parameters": deep}}]}) > 0
 
 
 def test_a_part_in_geminis_shape_is_an_image_or_a_file() -> None:

@@ -106,10 +106,8 @@ class OpenAIChatCounter:
         """
         if self._costs.tool_rule != "whole":
             return self._costs.tool_slack * len(_functions(request)) if self._costs.tool_slack else 0
-        return sum(
-            max(0, self._count(_spaced_json(tool, indent=4)) - self._count(_spaced_json(tool)))
-            for tool in map(without_data, _whole_tools(request))
-        )
+        texts = [_spaced_json(without_data(tool)) for tool in _whole_tools(request)]
+        return sum(max(0, self._encoding.count_rewritten(text, _indented) - self._count(text)) for text in texts)
 
     def _effort(self, request: Mapping[str, Any]) -> int:
         said = [request[key] for key in _EFFORT if request.get(key)]
@@ -251,12 +249,20 @@ def _whole_tools(request: Mapping[str, Any]) -> list[object]:
     return [tool for tools in lists if isinstance(tools, list | tuple) for tool in tools]
 
 
-def _spaced_json(value: object, indent: int | None = None) -> str:
+def _spaced_json(value: object) -> str:
     """Return JSON as Python and chat templates write it by default; it costs the same or more than compact JSON."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+        return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         return compact_json(value)
+
+
+def _indented(text: str) -> str:
+    """Return JSON over as many lines as it has values; what cannot be read again stays as it is."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=4)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _declaration(function: Mapping[str, Any]) -> str:

@@ -85,14 +85,24 @@ def parsed_arguments(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def without_data(value: object, key: str = "") -> object:
-    """Return a copy of ``value`` with base64 data emptied: data URLs anywhere, long base64 under the usual keys."""
+def without_data(value: object) -> object:
+    """Return a copy of ``value`` with base64 data emptied: data URLs anywhere, long base64 under the usual keys.
+
+    Nesting deeper than the interpreter's stack gives the empty text.
+    """
+    try:
+        return _without_data(value, "")
+    except RecursionError:
+        return ""
+
+
+def _without_data(value: object, key: str) -> object:
     if isinstance(value, str):
         return "" if is_data(value, key) else value
     if isinstance(value, Mapping):
-        return {name: without_data(item, str(name)) for name, item in value.items()}
+        return {name: _without_data(item, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [without_data(item, key) for item in value]
+        return [_without_data(item, key) for item in value]
     return value
 
 
