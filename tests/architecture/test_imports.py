@@ -14,7 +14,9 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical", "overflow_wordings"},
+    {"media", "cutting"},
+    {"nested"},
+    {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings"},
     {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},

@@ -48,7 +48,7 @@ def test_a_budget_that_is_no_number_of_tokens_is_refused(budget):
         shift_context([U(1)], lambda _: 1, budget)
 
 
-@pytest.mark.parametrize("field", ["window", "reserve", "max_input", "fixed"])
+@pytest.mark.parametrize("field", ["window", "reserve", "max_input", "fixed", "slack"])
 def test_a_negative_part_of_a_budget_is_named(field):
     with pytest.raises(InvalidInput) as caught:
         Budget(**{"window": 10, field: -1})

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from bastion.tokenizers.whitespace import PIECE, pieces
-from contextshift.pieces import near_edge, whole_characters
+from contextshift.cutting import cut_at, cut_to_fit
 
-__all__ = ["Encoding", "Engine", "cut_at", "gave_up", "longest_prefix", "without_surrogates"]
+__all__ = ["Encoding", "Engine", "gave_up", "without_surrogates"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -63,21 +63,16 @@ class Engine(ABC):
         """Return a prefix of at most ``limit`` tokens, to the end of a sentence or a word where one is near."""
         if limit <= 0:
             return ""
-        return cut_at(self.count, text, limit, self._longest(text, limit))
+        if not self._is_reversible(text):
+            return cut_to_fit(lambda prefix: self.count(prefix) <= limit, text, 8 * limit + 64)
+        return cut_at(lambda prefix: self.count(prefix) <= limit, text, self._longest(text, limit))
 
     def _longest(self, text: str, limit: int) -> int:
-        if not self._is_reversible(text):
-            return longest_prefix(self.count, text, limit)
+        """Return where about the longest prefix of ``limit`` tokens ends: tokens may end inside a character."""
         ids = self._first_ids(text, limit)
         if len(ids) <= limit:
             return len(text)
-        # A prefix may merge otherwise than it did with what followed, so the cut is counted again.
-        for kept in range(limit, 0, -1):
-            # Tokens may end inside a character; what is left of it is dropped.
-            end = whole_characters(text, len(self._decode(ids[:kept]).decode("utf-8", "ignore")))
-            if self.count(text[:end]) <= limit:
-                return end
-        return 0
+        return len(self._decode(ids[:limit]).decode("utf-8", "ignore"))
 
     def _first_ids(self, text: str, limit: int) -> list[int]:
         """Return ids of the beginning of ``text``: more than ``limit`` of them, or all."""
@@ -99,26 +94,6 @@ class Engine(ABC):
                 raise
         middle = len(text) // 2  # a pattern that gave up on this much text will not on less
         return self._ids(text[:middle]) + self._ids(text[middle:])
-
-
-def longest_prefix(count: Callable[[str], int], text: str, limit: int) -> int:
-    """Return where the longest prefix of whole characters ends that ``count`` puts at ``limit`` or less."""
-    low, high = 0, min(len(text), 8 * limit + 64)
-    while count(text[:high]) <= limit:
-        if high == len(text):
-            return high
-        low, high = high, min(len(text), 4 * high)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if count(text[:middle]) <= limit else (low, middle)
-    end = whole_characters(text, low)
-    return end if count(text[:end]) <= limit else low
-
-
-def cut_at(count: Callable[[str], int], text: str, limit: int, end: int) -> str:
-    """Return ``text`` up to ``end``, or to the end of a sentence or word before it where one is near."""
-    edge = near_edge(text, end)
-    return text[: edge if edge == end or count(text[:edge]) <= limit else end]
 
 
 def without_surrogates(text: str) -> str:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bastion.tokenizers.engine import Encoding, cut_at, longest_prefix
+from bastion.tokenizers.engine import Encoding
+from contextshift.cutting import cut_to_fit
 
 __all__ = ["Factors", "ScaledEncoding"]
 
@@ -70,7 +71,7 @@ class ScaledEncoding:
         """Return a prefix of at most ``limit`` tokens by this estimate."""
         if limit <= 0:
             return ""
-        return cut_at(self.count, text, limit, longest_prefix(self.count, text, limit))
+        return cut_to_fit(lambda prefix: self.count(prefix) <= limit, text, 4 * limit)
 
     def _mixed(self, text: str) -> float:
         """Return the sum over the scripts of a text: each script's words are counted by themselves."""

@@ -8,6 +8,7 @@ reserve comes out of the window only; a max input binds beside it::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,11 @@ class Budget:
     """The most the prompt alone may be, where the provider has such a limit."""
     fixed: int = 0
     """What belongs to no message: tools, response format, priming."""
+    slack: int = 0
+    """What ``fixed`` may be under by; held back beside the profile's margin."""
 
     def __post_init__(self) -> None:
-        for name in ("window", "reserve", "max_input", "fixed"):
+        for name in ("window", "reserve", "max_input", "fixed", "slack"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise InvalidInput(f"{name} must be a whole number of tokens, not negative", f"budget.{name}")
@@ -51,8 +54,8 @@ class Budget:
         return room if self.max_input is None else min(room, self.max_input)
 
     def allowance(self, profile: TokenizerProfile) -> int:
-        """Return what the messages may use: the limit less the profile's margin and the fixed costs."""
-        return _before_margin(self.limit, profile) - self.fixed
+        """Return what the messages may use: the limit less the profile's margin, the slack and the fixed costs."""
+        return _before_margin(self.limit - self.slack, profile) - self.fixed
 
 
 def as_budget(budget: int | Budget, fixed: int = 0) -> Budget:
@@ -81,9 +84,10 @@ def default_reserve(window: int, max_output: int | None) -> int:
 
 def _before_margin(limit: int, profile: TokenizerProfile) -> int:
     """Return the largest prompt that still fits the limit together with its margin."""
+    limit -= profile.least_margin
     if not profile.margin or limit < 0:
         return limit
     prompt = int(limit / (1 + profile.margin)) + 1
-    while prompt > 0 and prompt + profile.margin_tokens(prompt) > limit:
+    while prompt > 0 and prompt + math.ceil(prompt * profile.margin) > limit:
         prompt -= 1
     return prompt

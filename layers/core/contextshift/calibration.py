@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from contextshift.tokens import TokenCounter, TokenizerProfile
+from contextshift.tokens import TokenCounter, TokenizerProfile, slack_of
 
 __all__ = [
     "ENOUGH_TO_LOWER",
@@ -198,6 +198,10 @@ class CalibratedCounter:
     def fixed(self, request: Mapping[str, Any]) -> int:
         """Return what the request costs beside its messages."""
         return self._correction.apply(self._counter.fixed(request))
+
+    def slack(self, request: Mapping[str, Any]) -> int:
+        """Return what ``fixed`` may be under by."""
+        return self._correction.apply(slack_of(self._counter, request))
 
     def text(self, text: str) -> int:
         """Return the tokens of a bare text."""

@@ -14,7 +14,9 @@ from typing import Any
 
 from contextshift.budget import Budget, default_reserve, requested_reply
 from contextshift.errors import ModelNotAllowed, ModelNotFound
+from contextshift.media import media_kind
 from contextshift.messages import Message, content_parts
+from contextshift.pieces import take_apart
 from contextshift.reasons import Passed
 from contextshift.settings import Compliance, Settings
 
@@ -152,11 +154,19 @@ def needs_of(request: Mapping[str, Any], messages: Sequence[Message]) -> Needs:
         if message.get("tool_calls") or message.get("role") == "tool":
             found["tools"] = None
         for part in content_parts(message):
-            capability = _PART_CAPABILITIES.get(str(part.get("type")))
-            if capability:
-                found[capability] = None
+            found |= dict.fromkeys(_capabilities(part))
     set_parameters = frozenset(name for name, value in request.items() if value is not None)
     return Needs(tuple(found), set_parameters, requested_reply(request))
+
+
+def _capabilities(part: Mapping[str, Any]) -> Iterable[str]:
+    """Return what a part asks of a model: by its type, else by the images and files inside it."""
+    capability = _PART_CAPABILITIES.get(str(part.get("type")))
+    if capability or isinstance(part.get("text"), str):
+        return (capability,) if capability else ()
+    pieces = take_apart({"content": [part]})
+    media = ({"file": "files", "text": "files"}.get(kind, kind) for kind in map(media_kind, pieces.media))
+    return (*(("vision",) if pieces.images else ()), *media)
 
 
 # -- one model under the rules -----------------------------------------------------------------------
@@ -195,11 +205,11 @@ def reserve_for(model: Model, reply: int | None, reserve_tokens: int | None) -> 
     return 0 if model.context_window is None else default_reserve(model.context_window, model.max_output)
 
 
-def model_budget(model: Model, reserve: int, fixed: int) -> Budget:
+def model_budget(model: Model, reserve: int, fixed: int, slack: int = 0) -> Budget:
     """Return the budget of a model whose window is known."""
     if model.context_window is None:
         raise ValueError("a model of unknown window has no budget")
-    return Budget(model.context_window, reserve, model.max_input, fixed)
+    return Budget(model.context_window, reserve, model.max_input, fixed, slack)
 
 
 def request_cost(model: Model, prompt: int, reserve: int) -> float | None:

@@ -21,12 +21,13 @@ English comes to about 2.5 times o200k's count and 1.7 times that of Claude 4.7+
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from contextshift.cutting import cut_to_fit
 from contextshift.media import image_size, media_tokens
-from contextshift.pieces import compact_json, near_edge, take_apart, whole_characters, without_data
+from contextshift.pieces import compact_json, take_apart, without_data
 from contextshift.tokens import TokenizerProfile
 
 __all__ = ["ChatOverhead", "EstimateCounter", "estimate_image", "estimate_text"]
@@ -91,8 +92,7 @@ class EstimateCounter:
         """Return a prefix estimated at no more than ``limit``: the longest, or to a sentence's or word's end."""
         if limit <= 0:
             return ""
-        end = _longest(lambda size: estimate_text(text[:size]) <= limit, limit, len(text))
-        return text[: near_edge(text, whole_characters(text, end))]
+        return cut_to_fit(lambda prefix: estimate_text(prefix) <= limit, text, limit)
 
     def _tools(self, request: Mapping[str, Any]) -> int:
         lists = [request[key] for key in ("tools", "functions") if request.get(key)]
@@ -149,22 +149,6 @@ def _spoken(message: Mapping[str, Any]) -> list[str]:
     """Texts that stand beside ``content`` and that some providers feed back to the model."""
     fields = (message.get(key) for key in ("refusal", "reasoning_content", "reasoning"))
     return [value for value in fields if isinstance(value, str)]
-
-
-def _longest(fits: Callable[[int], bool], start: int, size: int) -> int:
-    """Return the largest n up to ``size`` with ``fits(n)``, given that it holds for all below one that holds.
-
-    Doubles from ``start`` before it bisects, so the work is bounded by the answer, not by ``size``.
-    """
-    low, high = 0, min(max(start, 1), size)
-    while fits(high):
-        if high == size:
-            return size
-        low, high = high, min(2 * high, size)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 # -- the weights ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from contextshift.catalogue import Model, model_budget, needs_of, request_cost, 
 from contextshift.messages import Message
 from contextshift.settings import Settings
 from contextshift.shift import count_messages
-from contextshift.tokens import TokenCounter
+from contextshift.tokens import TokenCounter, slack_of
 
 __all__ = ["CounterFor", "Measure", "Question", "measure", "proved_by_bytes"]
 
@@ -63,20 +63,22 @@ class Measure:
     prompt: int
     """All of it: messages that are sent, and fixed costs."""
     reserve: int
+    slack: int = 0
+    """What the counter says that ``fixed`` may be under by."""
     bound: bool = False
     """Whether ``prompt`` is only an upper bound: bytes alone proved that it fits, and nothing was counted."""
 
     @property
     def margin(self) -> int:
-        """Tokens held back beside the prompt."""
-        return self.counter.profile.margin_tokens(self.prompt)
+        """Tokens held back beside the prompt: the profile's margin, and the slack of this request."""
+        return self.counter.profile.margin_tokens(self.prompt) + self.slack
 
     @property
     def budget(self) -> Budget | None:
         """The model's budget for this request, None where its window is unknown."""
         if self.model.context_window is None:
             return None
-        return model_budget(self.model, self.reserve, self.fixed)
+        return model_budget(self.model, self.reserve, self.fixed, self.slack)
 
     @property
     def fits(self) -> bool:
@@ -96,7 +98,7 @@ def measure(question: Question, model: Model, counter: TokenCounter, gone: froze
     fixed = counter.fixed(question.request)
     kept = sum(count for index, count in enumerate(tokens) if index not in gone)
     reserve = reserve_for(model, requested_reply(question.request), question.settings.reserve_tokens)
-    return Measure(model, counter, tokens, fixed, kept + fixed, reserve)
+    return Measure(model, counter, tokens, fixed, kept + fixed, reserve, slack_of(counter, question.request))
 
 
 def proved_by_bytes(question: Question, counter: TokenCounter) -> Measure | None:

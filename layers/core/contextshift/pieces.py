@@ -7,59 +7,25 @@ once, here. Nothing here raises on odd fields: a counter must answer for any map
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from contextshift.nested import IMAGE_PARTS, MEDIA_PARTS, Lifted, inline_type, is_data, lift, part_kind
 
 __all__ = [
     "Call",
     "Pieces",
     "compact_json",
-    "near_edge",
     "parsed_arguments",
     "take_apart",
-    "whole_characters",
     "without_data",
 ]
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Part types whose named field is text the model reads: chat completions and the Responses API."""
 
-IMAGE_PARTS = frozenset({"image_url", "input_image", "image"})
-MEDIA_PARTS = frozenset({"input_audio", "audio", "file", "input_file", "document", "video_url", "input_video", "video"})
-
-_INLINE_KEYS = ("inline_data", "inlineData", "file_data", "fileData")
-
-_DATA_KEYS = frozenset(
-    {"data", "base64", "b64_json", "bytes", "file_data", "image_data", "audio_data", "url", "image_url"}
-)
-_DATA_URL = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
-# Possessive: a text that is no base64 after all is found out in one pass. Base64 is wrapped by line ends, never spaced.
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]++={0,2}[\r\n]*+\Z")
-_BASE64_LEAST = 256
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
-_JOINERS = "\u200d\ufe0e\ufe0f"
-_EXTENDING = (
-    ("\U0001f3fb", "\U0001f3ff"),  # skin tones
-    ("\U000e0020", "\U000e007f"),  # the letters of flags of regions
-    ("\u1160", "\u11ff"),  # vowels and final consonants of a Hangul syllable
-    ("\ud7b0", "\ud7fb"),
-)
-_FLAGS = ("\U0001f1e6", "\U0001f1ff")
-_FLAGS_COUNTED = 1_024
-_MARKS = frozenset({"Mn", "Mc", "Me"})
-_VIRAMA = 9
-_LONGEST_CLUSTER = 32
-
-_SENTENCE = re.compile(r"[.!?…]['\")\]»”’]{0,4}(?=\s)|[。！？][」』”’）]{0,4}|\n")
-_SENTENCE_SHARE = 8
-"""The end of a sentence is near within an eighth of what fits, or a word's reach, but no more than `_REACH_MOST`."""
-_UNSPACED = "\u2e80"
-"""From here on scripts put no spaces between words."""
-_REACH, _REACH_MOST = 24, 2_000
-"""Characters. A word's end is near within the first: most words of most languages are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +47,7 @@ class Pieces:
     media: list[Mapping[str, Any]] = field(default_factory=list)
     """Audio, files and video, as the parts stand."""
     others: list[str] = field(default_factory=list)
-    """Parts of unknown types as compact JSON, their binary data left out."""
+    """Parts of other types as compact JSON, their images, files and binary data left out."""
 
 
 def take_apart(message: Mapping[str, Any]) -> Pieces:
@@ -119,79 +85,25 @@ def parsed_arguments(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def without_data(value: object, key: str = "") -> object:
-    """Return a copy of ``value`` with base64 data emptied: data URLs anywhere, long base64 under the usual keys."""
+def without_data(value: object) -> object:
+    """Return a copy of ``value`` with base64 data emptied: data URLs anywhere, long base64 under the usual keys.
+
+    Nesting deeper than the interpreter's stack gives the empty text.
+    """
+    try:
+        return _without_data(value, "")
+    except RecursionError:
+        return ""
+
+
+def _without_data(value: object, key: str) -> object:
     if isinstance(value, str):
-        return "" if _is_data(value, key) else value
+        return "" if is_data(value, key) else value
     if isinstance(value, Mapping):
-        return {name: without_data(item, str(name)) for name, item in value.items()}
+        return {name: _without_data(item, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [without_data(item, key) for item in value]
+        return [_without_data(item, key) for item in value]
     return value
-
-
-def whole_characters(text: str, end: int) -> int:
-    """Return the largest position up to ``end`` at which cutting ``text`` splits no visible character.
-
-    Accents, vowel signs, emoji modifiers, joined emoji, flags and Hangul letters stay together, within reason: a
-    cluster of more than 32 code points is cut. This is a light form of Unicode's grapheme clusters (UAX #29).
-    """
-    position = end
-    while 0 < position < len(text) and _continues(text, position):
-        position -= 1
-        if end - position >= _LONGEST_CLUSTER:
-            return end
-    return position
-
-
-def near_edge(text: str, end: int) -> int:
-    """Return where to cut instead of at ``end``: after a sentence, else between words, where such a place is near.
-
-    Never after ``end``, never inside a visible character, and at least half of what fits is kept.
-
-    >>> near_edge("One two. Three fo", 17), near_edge("One two. Three four", 10), near_edge("a" * 99, 50)
-    (17, 8, 50)
-    """
-    if not 0 < end < len(text):
-        return end
-    least = end - end // 2
-    first = max(least, end - min(_REACH_MOST, max(_REACH, end // _SENTENCE_SHARE)))
-    # One character of what is cut off is looked at: a full stop before it may or may not end a sentence.
-    ends = [match.end() for match in _SENTENCE.finditer(text, first - 1, end + 1) if first <= match.end() <= end]
-    edge = ends[-1] if ends else _word_edge(text, max(least, end - _REACH), end)
-    return whole_characters(text, edge)
-
-
-def _word_edge(text: str, first: int, end: int) -> int:
-    before, after = text[end - 1], text[end]
-    if not (before.isalnum() and after.isalnum()) or before >= _UNSPACED or after >= _UNSPACED:
-        return end
-    return next((position for position in range(end - 1, first - 1, -1) if text[position].isspace()), end)
-
-
-def _continues(text: str, position: int) -> bool:
-    after, before = text[position], text[position - 1]
-    if after.isascii():
-        return after == "\n" and before == "\r"
-    if after in _JOINERS or any(first <= after <= last for first, last in _EXTENDING):
-        return True
-    if _FLAGS[0] <= after <= _FLAGS[1]:
-        return _letters_of_flags(text, position) % 2 == 1
-    # A virama joins the consonant after it; half a surrogate pair is half a character.
-    joined = before == "\u200d" or (unicodedata.combining(before) == _VIRAMA and after.isalpha())
-    return (
-        joined
-        or unicodedata.category(after) in _MARKS
-        or ("\udc00" <= after <= "\udfff" and "\ud800" <= before < "\udc00")
-    )
-
-
-def _letters_of_flags(text: str, end: int) -> int:
-    """Return how many regional indicators, two of which make a flag, end at ``end``; counted up to a bound."""
-    position = end
-    while position > max(0, end - _FLAGS_COUNTED) and _FLAGS[0] <= text[position - 1] <= _FLAGS[1]:
-        position -= 1
-    return end - position
 
 
 def _parts(content: object) -> Iterable[object]:
@@ -207,48 +119,31 @@ def _sort_in(part: object, pieces: Pieces) -> None:
         pieces.others.append(compact_json(part))
     elif (text := _text_of(part)) is not None:
         pieces.texts.append(text)
-    elif (media_type := _inline_type(part)) is not None:
+    elif (media_type := inline_type(part)) is not None:
         (pieces.images if media_type.startswith("image/") else pieces.media).append(part)
-    elif _kind(part) in IMAGE_PARTS:
+    elif part_kind(part) in IMAGE_PARTS:
         pieces.images.append(part)
-    elif _kind(part) in MEDIA_PARTS:
+    elif part_kind(part) in MEDIA_PARTS:
         pieces.media.append(part)
     else:
-        pieces.others.append(_json_without_data(part))
-
-
-def _kind(part: Mapping[str, Any]) -> str:
-    kind = part.get("type", "text")
-    return kind if isinstance(kind, str) else ""
+        pieces.others.append(_json_without_media(part, pieces))
 
 
 def _text_of(part: Mapping[str, Any]) -> str | None:
-    text = part.get(TEXT_PARTS.get(_kind(part), ""))
+    text = part.get(TEXT_PARTS.get(part_kind(part), ""))
     return text if isinstance(text, str) else None
 
 
-def _inline_type(part: Mapping[str, Any]) -> str | None:
-    """Return the MIME type of a part in Gemini's shape, which has no ``type``; None for other parts."""
-    if "type" in part:
-        return None
-    for key in _INLINE_KEYS:
-        if isinstance(inner := part.get(key), Mapping):
-            media_type = inner.get("mime_type", inner.get("mimeType"))
-            return media_type.lower() if isinstance(media_type, str) else ""
-    return None
-
-
-def _json_without_data(part: Mapping[str, Any]) -> str:
+def _json_without_media(part: Mapping[str, Any], pieces: Pieces) -> str:
+    """Return a part of another kind as JSON; images and files in it go to ``pieces``."""
+    found = Lifted()
     try:
-        return compact_json(without_data(part))
+        rest = compact_json(lift(part, found))
     except RecursionError:
-        return ""
-
-
-def _is_data(text: str, key: str) -> bool:
-    if _DATA_URL.match(text):
-        return True
-    return key in _DATA_KEYS and len(text) >= _BASE64_LEAST and _BASE64.match(text) is not None
+        rest = ""
+    pieces.images += found.images
+    pieces.media += found.media
+    return rest
 
 
 def _calls(calls: object) -> Iterable[Call]:

@@ -198,7 +198,7 @@ def breakdown(situation: Situation, counted: Iterable[int]) -> dict[str, int]:
     for index in counted:
         shares[_share(situation, index)] += situation.tokens[index]
     prompt = sum(shares.values())
-    over = prompt + situation.profile.margin_tokens(prompt) - budget.limit
+    over = prompt + situation.profile.margin_tokens(prompt) + budget.slack - budget.limit
     return {**shares, "reserve": budget.reserve, "over_by": over}
 
 

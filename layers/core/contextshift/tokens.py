@@ -12,7 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["CountTokens", "TextCounter", "TokenCounter", "TokenizerProfile", "text_counter"]
+from contextshift.cutting import cut_to_fit
+
+__all__ = [
+    "CountTokens",
+    "HedgedCounter",
+    "TextCounter",
+    "TokenCounter",
+    "TokenizerProfile",
+    "slack_of",
+    "text_counter",
+]
 
 CountTokens = Callable[[Mapping[str, Any]], int]
 """The least a counter must be: tokens of one whole message."""
@@ -27,6 +37,9 @@ class TokenizerProfile:
     approximate: bool = False
     margin: float = 0.0
     """Share of the prompt kept free on top of it: 0.02 holds two tokens back for every hundred."""
+    least_margin: int = 0
+    """Tokens kept free beside that share, however short the prompt: what hosts and snapshots of a family are known to
+    differ by in what they put around the same messages."""
     ratio: float = 1.0
     """The factor by which reported usage has corrected these counts (`calibration`); 1 for none."""
     version: int = 0
@@ -35,12 +48,14 @@ class TokenizerProfile:
     """Tokens that a byte of UTF-8 makes at the most, where that is proved (1 for byte-level BPE); None elsewhere."""
 
     def margin_tokens(self, prompt: int) -> int:
-        """Return the margin for a prompt of ``prompt`` tokens, rounded up.
+        """Return the margin for a prompt of ``prompt`` tokens, rounded up. Prompt and margin are the safe bound.
 
         >>> TokenizerProfile("estimate", True, 0.02).margin_tokens(101)
         3
+        >>> TokenizerProfile("llama3", least_margin=18).margin_tokens(101)
+        18
         """
-        return math.ceil(prompt * self.margin) if self.margin else 0
+        return self.least_margin + (math.ceil(prompt * self.margin) if self.margin else 0)
 
 
 @runtime_checkable
@@ -64,6 +79,19 @@ class TokenCounter(Protocol):
         """Return the longest convenient prefix of ``text`` of at most ``limit`` tokens, never inside a character."""
 
 
+@runtime_checkable
+class HedgedCounter(Protocol):
+    """A `TokenCounter` that says for which requests its count is not all: tools that are rendered nobody knows how."""
+
+    def slack(self, request: Mapping[str, Any]) -> int:
+        """Return how many tokens ``fixed`` may be under, at the most; they are held back beside the margin."""
+
+
+def slack_of(count: object, request: Mapping[str, Any]) -> int:
+    """Return a counter's slack for a request; 0 for one that does not hedge."""
+    return count.slack(request) if isinstance(count, HedgedCounter) else 0
+
+
 class TextCounter:
     """A `TokenCounter` made of one function that counts text; see `text_counter`."""
 
@@ -85,16 +113,12 @@ class TextCounter:
         return self._count(text)
 
     def cut(self, text: str, limit: int) -> str:
-        """Bisect for a prefix that fits; the function need not be monotone, so the result is checked."""
+        """Return a prefix of at most ``limit`` tokens, to a sentence's or word's end where one is near."""
         if limit <= 0:
             return ""
         if self._count(text) <= limit:
             return text
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._count(text[:middle]) <= limit else (low, middle - 1)
-        return text[:low]
+        return cut_to_fit(lambda prefix: self._count(prefix) <= limit, text, limit)
 
 
 def text_counter(count_text: Callable[[str], int], overhead: int = 0, name: str = "custom") -> TextCounter:

@@ -43,7 +43,26 @@ messages = st.lists(
 
 
 def test_some_profiles_claim_a_bound():
-    assert {"o200k_base", "cl100k_base"} <= set(PROFILES)
+    assert {"o200k_base", "cl100k_base", "gemma3", "qwen3"} <= set(PROFILES)
+
+
+def test_a_family_whose_vocabulary_is_a_guess_by_factors_claims_none():
+    for model in ("claude-sonnet-4-6", "nova-pro", "grok-4", "nobody-knows"):
+        assert counter_for(None, model).profile.bytes_bound is None
+    assert counter_for(None, "gemini-2.5-pro").profile.bytes_bound == 1.0
+
+
+GROWS = "\U0001d160\u0958\ufb2c\u0344 "
+"""Composed, these are longer than they were, the first and the third three times."""
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    "text", [GROWS * 50, "\u2581" * 99, "\U0010ffff" * 99, "\x00\x01" * 99, "\uac00\u1161" * 99, " " * 99, "a"]
+)
+def test_the_texts_that_cost_most_cost_no_more_than_the_bound(profile: str, text: str):
+    counter = counter_for(profile, "")
+    assert counter.text(text) <= len(text.encode()) * (counter.profile.bytes_bound or 0) + 1
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -61,6 +80,8 @@ def test_the_bound_holds(profile: str):
         question = Question(model, talk, request, Settings(), size=len(raw))
         proved = proved_by_bytes(question, counter)
         assert proved is not None
-        assert proved.prompt >= measure(question, model, counter).prompt
+        measured = measure(question, model, counter)
+        assert proved.prompt >= measured.prompt
+        assert proved.prompt + proved.margin >= measured.prompt + measured.margin
 
     check()

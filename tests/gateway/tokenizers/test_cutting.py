@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bastion.tokenizers.registry import counter_for
-from contextshift.pieces import whole_characters
+from contextshift.cutting import whole_characters
 from contextshift.tokens import TokenCounter
 from gateway.tokenizers.oracle import VOCABULARIES
 

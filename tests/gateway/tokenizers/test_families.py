@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,12 @@ from hypothesis import strategies as st
 from bastion.tokenizers.families import FAMILIES, family_of
 from bastion.tokenizers.registry import counter_for
 from bastion.tokenizers.scaled import Factors, ScaledEncoding
+from contextshift.catalogue import Catalogue, Model
+from contextshift.fit import Action, Decision, fit
+from contextshift.measuring import Question
+from contextshift.registry import ContextStrategyRegistry
+from contextshift.settings import Settings
+from contextshift.tokens import slack_of
 from gateway.tokenizers.fuzz import strings
 from gateway.tokenizers.oracle import VOCABULARIES
 
@@ -133,3 +140,79 @@ def test_families_that_reason_are_found_by_their_longer_names() -> None:
     assert family_of("deepseek-r1-distill-qwen-32b").profile == "qwen3"  # type: ignore[union-attr]
     assert family_of("deepseek-r1-distill-llama-70b").profile == "llama3"  # type: ignore[union-attr]
     assert family_of("qwen3-coder-480b").prefix == "qwen3-coder"  # type: ignore[union-attr]
+
+
+INDENTED = [
+    "llama-3.3-70b",
+    "mistral-large-latest",
+    "qwen3-32b",
+    "deepseek-chat",
+    "glm-4.6",
+    "kimi-k2",
+    "gemini-2.5-pro",
+]
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tells the weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("model", INDENTED)
+def test_tools_that_a_template_may_indent_are_bounded_indented(model: str) -> None:
+    count, request = counter_for(None, model), {"tools": [WEATHER, WEATHER]}
+    plain, indented = json.dumps(WEATHER, ensure_ascii=False), json.dumps(WEATHER, ensure_ascii=False, indent=4)
+    assert slack_of(count, request) == 2 * (count.text(indented) - count.text(plain)) > 0
+    assert slack_of(count, {}) == slack_of(count, {"tools": []}) == 0
+
+
+def test_tools_nested_deeper_than_the_stack_are_answered_all_the_same() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(50_000):
+        deep = {"a": deep}
+    for model in ("gpt-4o", "llama-3.3-70b", "claude-sonnet-4-6"):
+        count, request = counter_for(None, model), {"tools": [{"function": {"name": "f", "parameters": deep}}, deep]}
+        assert count.fixed(request) >= 0
+        assert slack_of(count, request) >= 0
+
+
+def test_tools_whose_rendering_is_known_have_no_slack() -> None:
+    assert slack_of(counter_for(None, "gpt-4o"), {"tools": [WEATHER]}) == 0
+    assert slack_of(counter_for(None, "claude-sonnet-4-6"), {"tools": [WEATHER]}) == 0
+
+
+def test_a_picture_among_the_examples_of_a_tool_adds_no_slack() -> None:
+    count = counter_for(None, "llama-3.3-70b")
+    pictured = {**WEATHER, "icon": "data:image/png;base64," + "A" * 9_000}
+    assert slack_of(count, {"tools": [pictured]}) < slack_of(count, {"tools": [WEATHER]}) + 20
+
+
+def test_every_chat_format_we_have_texts_of_holds_something_back() -> None:
+    for model in ("gpt-4o", "o3", "gpt-5", "gpt-oss-120b", "llama-3.3-70b", "mistral-large", "qwen3-32b", "glm-4.6"):
+        profile = counter_for(None, model).profile
+        assert 0 < profile.margin_tokens(0) <= 44
+        assert not profile.approximate
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "llama-3.3-70b", "gemini-2.5-pro", "claude-sonnet-4-6"])
+def test_a_request_with_tools_fits_by_its_bound_and_not_by_its_count(model: str) -> None:
+    counter, talk = counter_for(None, model), [SYSTEM, USER]
+    request = {"model": "m", "messages": talk, "tools": [WEATHER], "max_tokens": 50}
+    count = sum(map(counter, talk)) + counter.fixed(request)
+    margin = counter.profile.margin_tokens(count) + slack_of(counter, request)
+
+    def decide(window: int) -> Decision:
+        known = Model("m", "main", "m", context_window=window)
+        question = Question(known, talk, request, Settings())
+        return fit(question, Catalogue({"m": known}), lambda _: counter, ContextStrategyRegistry())
+
+    assert (decide(count + margin + 50).asked.prompt, decide(count + margin + 50).asked.margin) == (count, margin)
+    assert decide(count + margin + 50).action is Action.NONE
+    assert decide(count + margin + 49).action is Action.REFUSE

@@ -57,7 +57,7 @@ _IMAGE_PATHS = (
     *_INLINE,
 )
 _TYPE_PATHS = (
-    *(("input_audio", "format"), ("source", "media_type"), ("mime_type",), ("media_type",), ("format",)),
+    *(("input_audio", "format"), ("source", "media_type"), ("mime_type",), ("mimeType",), ("media_type",), ("format",)),
     *(("inline_data", "mime_type"), ("inlineData", "mimeType"), ("file", "format")),
     *(("file_data", "mime_type"), ("fileData", "mimeType"), ("file", "filename"), ("filename",), ("title",)),
 )

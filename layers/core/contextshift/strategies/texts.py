@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from contextshift.cutting import cut_to_fit
 from contextshift.messages import Message, content_parts
 from contextshift.tokens import CountTokens, TokenCounter
 
@@ -34,16 +35,14 @@ def text_price(count: CountTokens) -> Callable[[str], int]:
 
 
 def cutter(count: CountTokens) -> Callable[[str, int], str]:
-    """Return a function that cuts a text to at most so many tokens; a plain callable is asked by bisection."""
+    """Return a function that cuts a text to at most so many tokens; a plain callable is asked about prefixes."""
     if isinstance(count, TokenCounter):
         return count.cut
     price = text_price(count)
 
     def cut(text: str, limit: int) -> str:
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if price(text[:middle]) <= limit else (low, middle - 1)
-        return text[:low]
+        if price(text) <= limit:
+            return text
+        return cut_to_fit(lambda prefix: price(prefix) <= limit, text, max(1, limit))
 
     return cut
