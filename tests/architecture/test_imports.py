@@ -15,8 +15,8 @@ SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
     {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
-    {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
-    {"groups", "budget", "body", "ports"},
+    {"messages", "words", "estimate", "vouching", "settings", "material", "guard", "calibration"},
+    {"groups", "budget", "body", "ports", "extract"},
     {"protection", "strategies", "catalogue", "calibrating"},
     {"registry", "hosting"},
     {"shift"},
