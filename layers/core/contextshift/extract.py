@@ -59,7 +59,7 @@ def summarise(
 
 
 class _Weights:
-    """What each word of the conversation is worth, by the number of the word and by that of its folded form."""
+    """What each word of the conversation is worth, by the number of its folded form."""
 
     def __init__(self, material: Material) -> None:
         term_of, counts = material.term_of, material.counts
@@ -70,10 +70,8 @@ class _Weights:
         self.of_term = list(map(worth.__getitem__, together))
         if "" in material.terms:
             self.of_term[material.terms[""]] = 0
-        self.of_word = list(map(self.of_term.__getitem__, term_of))
-        for word, weight in self._marked(material).items():
-            self.of_word[word] = weight
-            self.of_term[term_of[word]] = max(weight, self.of_term[term_of[word]])
+        for term, weight in self._marked(material).items():
+            self.of_term[term] = weight
 
     @staticmethod
     def _by_count(total: int, together: list[int]) -> dict[int, int]:
@@ -94,9 +92,9 @@ class _Weights:
         ]
         raised: dict[int, int] = {}
         for group in (material.numerals, names):
-            share = sum(map(counts.__getitem__, group)) / len(material.words) if group else 1.0
+            share = sum(map(counts.__getitem__, group)) / len(material.said) if group else 1.0
             factor = 1.0 + _MARKED * min(1.0, -math.log2(share) / 6)
-            raised.update((word, round(self.of_word[word] * factor)) for word in group)
+            raised.update((term, round(self.of_term[term] * factor)) for term in map(term_of.__getitem__, group))
         return raised
 
 
@@ -159,19 +157,19 @@ class _Order:
     def _candidates(self, room: int) -> list[int]:
         """Return the sentences that are worth most for their length, enough to choose from."""
         sentences, times, ends = self.material.sentences, self.material.times, self.material.ends
-        worth = list(accumulate(map(self._weights.of_word.__getitem__, self.material.words), initial=0))
+        worth = list(accumulate(map(self._weights.of_term.__getitem__, self.material.said), initial=0))
         before = list(map(worth.__getitem__, ends))
         scores = {
             index: (before[index + 1] - before[index]) / (len(sentences[index]) + _SLACK) / times[index]
             for index in self.material.readable
         }
         number = _FEWEST + _CANDIDATES * room // _USUAL_LENGTH
-        best = heapq.nlargest(min(number, len(scores)), scores, key=scores.__getitem__)
+        best = sorted(scores, key=scores.__getitem__, reverse=True)[:number]
         return [index for index in best if scores[index]]
 
     def _greedy(self, candidates: list[int]) -> Iterator[int]:
         material, left = self.material, list(self._weights.of_term)
-        within = {index: set(map(material.term_of.__getitem__, material.words_of(index))) for index in candidates}
+        within = {index: set(material.terms_of(index)) for index in candidates}
         share = {index: -self._factor(index, within[index]) / self._price(index) for index in candidates}
 
         def gain(index: int) -> float:
@@ -208,8 +206,8 @@ class _Order:
         turn = material.turns[index]
         replies = (speech.text for speech in said[turn + 1 : turn + 4] if speech.speaker != said[turn].speaker)
         reply = next(replies, "")[:_REPLY].casefold()
-        words = sorted(material.words_of(index), key=self._weights.of_word.__getitem__)[-3:]
-        return not any(self._spelled(material.term_of[word]) in reply for word in words)
+        weightiest = sorted(material.terms_of(index), key=self._weights.of_term.__getitem__)[-3:]
+        return not any(self._spelled(term) in reply for term in weightiest)
 
     @cached_property
     def _spelled(self) -> Callable[[int], str]:

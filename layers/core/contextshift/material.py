@@ -8,6 +8,7 @@ too: lists are quicker to look into than dictionaries, and a word that was said 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain
@@ -50,10 +51,10 @@ class Material:
     """The text each sentence was first said in."""
     readable: list[int] = field(default_factory=list)
     """The sentences that say something to a person."""
-    words: list[int] = field(default_factory=list)
-    """The words of all sentences, by number, one sentence after the other."""
+    said: list[int] = field(default_factory=list)
+    """The terms of all sentences, by number, one sentence after the other."""
     ends: list[int] = field(default_factory=lambda: [0])
-    """Where in ``words`` each sentence ends; one more than there are sentences, since the first begins at 0."""
+    """Where in ``said`` each sentence ends; one more than there are sentences, since the first begins at 0."""
     vocabulary: _Numbered = field(default_factory=_Numbered)
     """The number of each word, by its spelling."""
     counts: list[int] = field(default_factory=list)
@@ -81,9 +82,9 @@ class Material:
         whole._take(whole._new_sentences(texts))
         return whole
 
-    def words_of(self, index: int) -> list[int]:
-        """Return the words of one sentence."""
-        return self.words[self.ends[index] : self.ends[index + 1]]
+    def terms_of(self, index: int) -> list[int]:
+        """Return the terms of one sentence, with repetitions."""
+        return self.said[self.ends[index] : self.ends[index + 1]]
 
     def _new_sentences(self, texts: Sequence[str]) -> list[str]:
         place = {sentence: index for index, sentence in enumerate(self.sentences)}
@@ -107,17 +108,17 @@ class Material:
         """Read the words of new sentences."""
         if not fresh:
             return
-        lines = word_lines("\n".join(fresh) if _one_line(fresh) else "\n".join(s.replace("\n", " ") for s in fresh))
+        lines = word_lines("\n".join(sentence.replace("\n", " ") for sentence in fresh))
         words = list(map(self.vocabulary.__getitem__, chain.from_iterable(lines)))
         self._describe(len(self.counts))
-        for word in words:
-            self.counts[word] += 1
+        for word, times in Counter(words).items():
+            self.counts[word] += times
         lengths = list(map(len, lines))
-        ends = list(accumulate(lengths, initial=len(self.words)))
-        self.words += words
-        for end, length in zip(ends, lengths, strict=False):
-            if length:
-                self.starts[self.words[end]] += 1
+        ends = list(accumulate(lengths, initial=len(self.said)))
+        self.said += map(self.term_of.__getitem__, words)
+        for line in lines:
+            if line:
+                self.starts[self.vocabulary[line[0]]] += 1
         first = len(self.sentences)
         self.readable += [
             index
@@ -142,10 +143,6 @@ class Material:
             if not word.isalpha() and _DIGIT.search(word):
                 self.numerals.append(number)
         self.size[0] += _ENTRY * len(fresh)
-
-
-def _one_line(fresh: list[str]) -> bool:
-    return not any("\n" in sentence for sentence in fresh)
 
 
 def _readable(sentence: str, words: int) -> bool:
