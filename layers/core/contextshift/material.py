@@ -8,11 +8,12 @@ too: lists are quicker to look into than dictionaries, and a word that was said 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from sys import getsizeof
+from types import MappingProxyType
 
 from contextshift.lexical import LONGEST_SENTENCE, fold, sentences, word_lines
 
@@ -20,19 +21,13 @@ __all__ = ["Material", "Readings"]
 
 _LEAST_WORDS = 3
 _DIGIT = re.compile(r"\d")
-_ENTRY = 200
-"""Bytes that a distinct word costs: its text and its places in lists and dictionaries."""
+_ENTRY, _SENTENCE, _TEXT = 330, 40, 48
+"""Bytes that a distinct word costs, with its places in lists and dictionaries; a sentence beside its text; a text."""
 
 
-class _Numbered(dict[str, int]):
-    """Numbers what it is asked for, from 0 in the order of asking."""
-
-    def __missing__(self, text: str) -> int:
-        number = self[text] = len(self)
-        return number
-
-    def copy(self) -> _Numbered:
-        return _Numbered(self)
+def _numbered(known: Mapping[str, int] = MappingProxyType({})) -> defaultdict[str, int]:
+    """Return a dictionary that numbers what it is asked for, in the order of asking, after what is known."""
+    return defaultdict(count(len(known)).__next__, known)
 
 
 @dataclass(slots=True)
@@ -55,7 +50,7 @@ class Material:
     """The terms of all sentences, by number, one sentence after the other."""
     ends: list[int] = field(default_factory=lambda: [0])
     """Where in ``said`` each sentence ends; one more than there are sentences, since the first begins at 0."""
-    vocabulary: _Numbered = field(default_factory=_Numbered)
+    vocabulary: defaultdict[str, int] = field(default_factory=_numbered)
     """The number of each word, by its spelling."""
     counts: list[int] = field(default_factory=list)
     """By word: how often it stands in the sentences."""
@@ -63,7 +58,7 @@ class Material:
     """By word: how often it begins one."""
     term_of: list[int] = field(default_factory=list)
     """By word: the number of its folded form."""
-    terms: _Numbered = field(default_factory=_Numbered)
+    terms: defaultdict[str, int] = field(default_factory=_numbered)
     """The number of each folded form."""
     numerals: list[int] = field(default_factory=list)
     """Words with a digit."""
@@ -79,6 +74,7 @@ class Material:
     def extended(self, texts: Sequence[str]) -> Material:
         """Return the material of a conversation that goes on with ``texts``; this one stays as it is."""
         whole = Material(*(getattr(self, part.name).copy() for part in fields(self)))
+        whole.vocabulary, whole.terms = _numbered(self.vocabulary), _numbered(self.terms)
         whole._take(whole._new_sentences(texts))
         return whole
 
@@ -127,7 +123,7 @@ class Material:
         ]
         self.sentences += fresh
         self.ends += ends[1:]
-        self.size[0] += sum(map(getsizeof, fresh)) + 8 * len(words) + 32 * len(fresh)
+        self.size[0] += sum(map(getsizeof, fresh)) + 8 * len(words) + _SENTENCE * len(fresh)
 
     def _describe(self, known: int) -> None:
         """Fold and sort the words that are new to the vocabulary."""
@@ -182,7 +178,7 @@ class Readings:
         kept: list[Material] = []
         room = self._bytes
         for material in (fresh, *(other for other in self._kept if other is not instead and other is not fresh)):
-            room -= material.size[0] + 8 * len(material.read)
+            room -= material.size[0] + _TEXT * len(material.read)
             if room < 0 or len(kept) == self._most:
                 break
             kept.append(material)
