@@ -1,6 +1,7 @@
 """What is read of a conversation, and the memory of it: quicker, bounded, and never another answer."""
 
 import doctest
+import tracemalloc
 from dataclasses import fields
 
 import pytest
@@ -93,6 +94,24 @@ def test_no_more_bytes_are_kept_than_agreed(unit):
     assert 0 < len(readings) < 40
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"Ana pays bill {index} of {index * 7} euros. Rex sleeps." for index in range(300)],
+        [" ".join(f"w{index}x{line}" for index in range(400)) for line in range(5)],
+        ["thanks"] * 5_000,
+        ["备用钥匙放在蓝色花盆底下。" + chr(0x4E00 + index) for index in range(500)],
+    ],
+)
+def test_the_size_that_bounds_the_memory_is_near_what_is_taken_or_above(texts):
+    Material().extended(texts[:2])
+    tracemalloc.start()
+    read = Material().extended(texts)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken / 1.25 <= read.size
+
+
 def test_what_is_too_large_is_summarised_and_not_kept():
     readings = Readings(bytes_=10_000)
     assert (
@@ -105,7 +124,7 @@ def test_what_is_too_large_is_summarised_and_not_kept():
 def test_no_text_of_the_caller_is_held():
     texts = ["Ana pays the whole bill", "Rex sleeps in the hall."]
     read = Material().extended(texts)
-    held = {id(item) for part in fields(read) for item in getattr(read, part.name)}
+    held = {id(item) for part in fields(read) if part.name != "size" for item in getattr(read, part.name)}
     assert not held & set(map(id, texts))
 
 

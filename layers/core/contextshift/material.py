@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from itertools import accumulate, chain, count
 from sys import getsizeof
@@ -68,12 +69,15 @@ class Material:
     """Terms that are also written without one."""
     read: list[int] = field(default_factory=list)
     """The hashes of the texts, in order."""
-    size: list[int] = field(default_factory=lambda: [0])
-    """About how many bytes all this takes, in a list of one."""
+    size: int = 0
+    """About how many bytes all this takes."""
 
     def extended(self, texts: Sequence[str]) -> Material:
         """Return the material of a conversation that goes on with ``texts``; this one stays as it is."""
-        whole = Material(*(getattr(self, part.name).copy() for part in fields(self)))
+        whole = copy(self)
+        for part in fields(self):
+            if isinstance(value := getattr(self, part.name), list | set):
+                setattr(whole, part.name, value.copy())
         whole.vocabulary, whole.terms = _numbered(self.vocabulary), _numbered(self.terms)
         whole._take(whole._new_sentences(texts))
         return whole
@@ -98,6 +102,7 @@ class Material:
                     times.append(1)
                     turns.append(turn)
         self.read += map(hash, texts)
+        self.size += _TEXT * len(texts)
         return list(place)[known:]
 
     def _take(self, fresh: list[str]) -> None:
@@ -123,7 +128,7 @@ class Material:
         ]
         self.sentences += fresh
         self.ends += ends[1:]
-        self.size[0] += sum(map(getsizeof, fresh)) + 8 * len(words) + _SENTENCE * len(fresh)
+        self.size += sum(map(getsizeof, fresh)) + 8 * len(words) + _SENTENCE * len(fresh)
 
     def _describe(self, known: int) -> None:
         """Fold and sort the words that are new to the vocabulary."""
@@ -138,7 +143,7 @@ class Material:
                 self.capitals.append(number)
             if not word.isalpha() and _DIGIT.search(word):
                 self.numerals.append(number)
-        self.size[0] += _ENTRY * len(fresh)
+        self.size += _ENTRY * len(fresh)
 
 
 def _readable(sentence: str, words: int) -> bool:
@@ -178,7 +183,7 @@ class Readings:
         kept: list[Material] = []
         room = self._bytes
         for material in (fresh, *(other for other in self._kept if other is not instead and other is not fresh)):
-            room -= material.size[0] + _TEXT * len(material.read)
+            room -= material.size
             if room < 0 or len(kept) == self._most:
                 break
             kept.append(material)

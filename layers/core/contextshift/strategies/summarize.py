@@ -2,7 +2,8 @@
 
 The summary stands right before the current user input, as a user message, within the budget and smaller than
 what it replaces. It is extractive and deterministic (`contextshift.extract`), so the same history gives
-the same summary. Where no useful one fits, this is ``truncate``, and a diagnostic says so.
+the same summary; what was read of it is remembered for the next (`contextshift.material`), which changes none.
+Where no useful one fits, this is ``truncate``, and a diagnostic says so.
 """
 
 from __future__ import annotations
