@@ -27,6 +27,7 @@ from bastion.tokenizers.registry import counter_for
 from benchmarks.bench_shift import milliseconds
 from contextshift.extract import Said, summarise
 from contextshift.lexical import sentences
+from contextshift.material import Readings
 
 VOCAB = (Path(__file__).parents[2] / "layers" / "vocab",)
 SHARE = 0.02
@@ -591,15 +592,25 @@ def main() -> None:
             ratio = f"{own / better:.1f}" if better else "inf"
             label = f"{language.name}, {length} messages"
             print(f"{label:<28}{own:>9.1%}{rivals[0]:>9.1%}{rivals[1]:>9.1%}{ratio:>8}")
-    print(f"\n{'speed':<28}{'tokens':>9}{'ms':>9}{'ms/1000':>9}{'/ floor':>9}")
+    print(f"\n{'speed':<28}{'tokens':>9}{'ms':>9}{'ms/1000':>9}{'/ floor':>9}{'grown':>9}{'ms/1000':>9}")
     for language in (ENGLISH, GERMAN, CHINESE):
         for length in (1_000, 4_000):
             said = conversation(language, 0, length)
             tokens = sum(count(speech.text) for speech in said)
             spent = milliseconds(lambda said=said, limit=int(SHARE * tokens): summarise(said, limit, unheard(count)))
             floor = milliseconds(lambda said=said: list(map(unheard(count), (speech.text for speech in said))), 3)
+            again = grown(said, int(SHARE * tokens), count)
             label = f"{language.name}, {length} messages"
-            print(f"{label:<28}{tokens:>9}{spent:>9.1f}{spent * 1000 / length:>9.1f}{spent / floor:>9.2f}")
+            row = f"{label:<28}{tokens:>9}{spent:>9.1f}{spent * 1000 / length:>9.1f}{spent / floor:>9.2f}"
+            print(row + f"{again:>9.1f}{again * 1000 / length:>9.1f}")
+
+
+def grown(said: Sequence[Said], limit: int, count: Text, turns: int = 11) -> float:
+    """Return the median milliseconds of a summary of a conversation that was last summarised two messages ago."""
+    readings = Readings()
+    readings.material([speech.text for speech in said[: -2 * turns]])
+    ends = iter(range(len(said) - 2 * turns + 2, len(said) + 1, 2))
+    return milliseconds(lambda: summarise(said[: next(ends)], limit, unheard(count), readings), turns)
 
 
 def unheard(count: Text, calls: Iterator[int] = itertools.count()) -> Text:  # noqa: B008

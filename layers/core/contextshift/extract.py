@@ -15,13 +15,13 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from functools import cached_property
+from itertools import accumulate, islice
 from typing import NamedTuple
 
-from contextshift.lexical import LONGEST_SENTENCE, fold, sentences, terms, word_lines
+from contextshift.lexical import terms
+from contextshift.material import Material, Readings
 
 __all__ = ["Said", "summarise"]
 
@@ -33,11 +33,14 @@ class Said(NamedTuple):
     text: str
 
 
-def summarise(said: Sequence[Said], limit: int, count: Callable[[str], int]) -> str | None:
+def summarise(
+    said: Sequence[Said], limit: int, count: Callable[[str], int], readings: Readings | None = None
+) -> str | None:
     """Return a summary of at most ``limit`` tokens by ``count``, None where no meaningful sentence fits.
 
     Sentences stand word for word and in the order they were said, a line for each run of one speaker's.
     ``count`` prices a text; it is asked about a few texts made here, never about the conversation itself.
+    ``readings`` remembers what was read: it makes the next summary of a conversation that grew quicker, never another.
 
     >>> said = [Said("User", "Hi! Lunch is at noon."), Said("Assistant", "Noted. Ana pays 40 EUR for it.")]
     >>> summarise(said, 8, lambda text: len(text.split()))
@@ -45,84 +48,59 @@ def summarise(said: Sequence[Said], limit: int, count: Callable[[str], int]) -> 
     """
     if limit <= 0 or not said:
         return None
-    material = _Material.of(said)
+    texts = [speech.text for speech in said]
+    material = Material().extended(texts) if readings is None else readings.material(texts)
     price = _Price(count)
-    order = _Order(material, price.characters(limit, material))
-    return _longest(material, order, limit, price) or _single(material, order, limit, price)
+    order = _Order(said, material, price.characters(limit, material))
+    return _longest(order, limit, price) or _single(order, limit, price)
 
 
-# -- what there is ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Material:
-    """The conversation taken apart: distinct sentences, each at the place where it was said first."""
-
-    said: Sequence[Said]
-    sentences: list[str]
-    times: list[int]
-    """How often each was said."""
-    turns: list[int]
-    """The speech each was first said in."""
-    words: list[list[str]]
-
-    @classmethod
-    def of(cls, said: Sequence[Said]) -> _Material:
-        texts = dict.fromkeys(speech.text for speech in said)
-        parts = {text: sentences(text) for text in texts}
-        times = Counter(chain.from_iterable(parts[speech.text] for speech in said))
-        first: dict[str, int] = {}
-        for turn in range(len(said) - 1, -1, -1):
-            first.update(dict.fromkeys(parts[said[turn].text], turn))
-        found = list(times)
-        words = word_lines("\n".join(sentence.replace("\n", " ") for sentence in found)) if found else []
-        return cls(said, found, list(times.values()), [first[sentence] for sentence in found], words)
+# -- what words are worth --------------------------------------------------------------------------------
 
 
 class _Weights:
-    """What each word of the conversation is worth, by its spelling and by its folded form."""
+    """What each word of the conversation is worth, by the number of its folded form."""
 
-    def __init__(self, material: _Material) -> None:
-        counts = Counter(chain.from_iterable(material.words))
-        self.folded = {word: fold(word) for word in counts}
-        together: Counter[str] = Counter()
-        for term, times in zip(self.folded.values(), counts.values(), strict=True):
+    def __init__(self, material: Material) -> None:
+        term_of, counts = material.term_of, material.counts
+        together = [0] * len(material.terms)
+        for term, times in zip(term_of, counts, strict=True):
             together[term] += times
-        worth = self._by_count(len(material.words), together)
-        self.of_term = {term: worth[times] if term else 0 for term, times in together.items()}
-        self.of_word = {word: self.of_term[term] for word, term in self.folded.items()}
-        for word, weight in self._marked(material, counts).items():
-            self.of_word[word] = weight
-            self.of_term[self.folded[word]] = max(weight, self.of_term[self.folded[word]])
+        worth = self._by_count(len(material.sentences), together)
+        self.of_term = list(map(worth.__getitem__, together))
+        if "" in material.terms:
+            self.of_term[material.terms[""]] = 0
+        for term, weight in self._marked(material).items():
+            self.of_term[term] = weight
 
     @staticmethod
-    def _by_count(total: int, together: Counter[str]) -> dict[int, int]:
+    def _by_count(total: int, together: list[int]) -> dict[int, int]:
         """Return the worth of a word by how often it was said: a bump between once and everywhere."""
         return {
             times: round(_UNIT * math.sqrt(math.log1p(times)) * math.log(max(1.0, (total + 1) / times)) ** 2)
-            for times in set(together.values())
+            for times in set(together)
         }
 
-    def _marked(self, material: _Material, counts: Counter[str]) -> dict[str, int]:
+    def _marked(self, material: Material) -> dict[int, int]:
         """Return more for names, numbers and identifiers, by how rare such words are in this conversation."""
-        numbers = [word for word in counts if not word.isalpha() and _DIGIT.search(word)]
-        starts = Counter(words[0] for words in material.words if words)
-        common = {self.folded[word] for word in counts if word.islower()}
-        capitals = [word for word in counts if word[0].isupper() and counts[word] > starts[word]]
-        names = [word for word in capitals if self.folded[word] not in common and word not in _I]
-        total = sum(counts.values())
-        raised: dict[str, int] = {}
-        for group in (numbers, names):
-            share = sum(counts[word] for word in group) / total if group else 1.0
+        counts, starts, term_of, lower = material.counts, material.starts, material.term_of, material.lower
+        first_person = {material.vocabulary[word] for word in _I if word in material.vocabulary}
+        names = [
+            word
+            for word in material.capitals
+            if counts[word] > starts[word] and term_of[word] not in lower and word not in first_person
+        ]
+        raised: dict[int, int] = {}
+        for group in (material.numerals, names):
+            share = sum(map(counts.__getitem__, group)) / len(material.said) if group else 1.0
             factor = 1.0 + _MARKED * min(1.0, -math.log2(share) / 6)
-            raised.update((word, round(self.of_word[word] * factor)) for word in group)
+            raised.update((term, round(self.of_term[term] * factor)) for term in map(term_of.__getitem__, group))
         return raised
 
 
 _UNIT = 64
 _MARKED = 0.6
 """How much more a name or a number is worth where hardly any other word is one."""
-_DIGIT = re.compile(r"\d")
 _I = frozenset(("I", "I'm", "I've", "I'll", "I'd"))
 """English writes its first person like a name."""
 
@@ -131,7 +109,6 @@ _I = frozenset(("I", "I'm", "I've", "I'll", "I'd"))
 
 _CANDIDATES, _USUAL_LENGTH, _FEWEST = 6, 60, 64
 """Candidates are about as much text as fills the room so many times, and never too few to choose from."""
-_LEAST_WORDS = 3
 _SAID_AGAIN = 4
 """A term that the summary has already is worth the fourth part."""
 
@@ -151,11 +128,11 @@ _DECISIONS = frozenset(
 class _Order:
     """The candidates in the order in which a summary should take them, worked out as far as it is asked for."""
 
-    def __init__(self, material: _Material, room: int) -> None:
-        self._material = material
+    def __init__(self, said: Sequence[Said], material: Material, room: int) -> None:
+        self.said, self.material = said, material
         self._weights = _Weights(material)
+        self._decisions = {material.terms[term] for term in _DECISIONS if term in material.terms}
         self._taken: list[int] = []
-        self._left = dict(self._weights.of_term)
         self._pending = self._greedy(self._candidates(room))
 
     def first(self, number: int) -> list[int]:
@@ -175,28 +152,28 @@ class _Order:
         return number - 1
 
     def _length(self, index: int) -> int:
-        return len(self._material.sentences[index]) + 1
+        return len(self.material.sentences[index]) + 1
 
     def _candidates(self, room: int) -> list[int]:
         """Return the sentences that are worth most for their length, enough to choose from."""
-        worth, material = self._weights.of_word.__getitem__, self._material
-        scores = [
-            sum(map(worth, words)) / (len(sentence) + _SLACK) / times if _readable(sentence, words) else 0.0
-            for sentence, words, times in zip(material.sentences, material.words, material.times, strict=True)
-        ]
+        sentences, times, ends = self.material.sentences, self.material.times, self.material.ends
+        worth = list(accumulate(map(self._weights.of_term.__getitem__, self.material.said), initial=0))
+        before = list(map(worth.__getitem__, ends))
+        scores = {
+            index: (before[index + 1] - before[index]) / (len(sentences[index]) + _SLACK) / times[index]
+            for index in self.material.readable
+        }
         number = _FEWEST + _CANDIDATES * room // _USUAL_LENGTH
-        best = heapq.nlargest(min(number, len(scores)), range(len(scores)), key=scores.__getitem__)
+        best = sorted(scores, key=scores.__getitem__, reverse=True)[:number]
         return [index for index in best if scores[index]]
 
     def _greedy(self, candidates: list[int]) -> Iterator[int]:
-        material, folded = self._material, self._weights.folded
-        within = {index: set(map(folded.__getitem__, material.words[index])) for index in candidates}
-        factors = {index: self._factor(index, within[index]) for index in candidates}
-        left = self._left
-        price = {index: math.pow(len(material.sentences[index]) + _SLACK, _LENGTH) for index in candidates}
+        material, left = self.material, list(self._weights.of_term)
+        within = {index: set(material.terms_of(index)) for index in candidates}
+        share = {index: -self._factor(index, within[index]) / self._price(index) for index in candidates}
 
         def gain(index: int) -> float:
-            return -factors[index] * sum(map(left.__getitem__, within[index])) / price[index]
+            return share[index] * sum(map(left.__getitem__, within[index]))
 
         heap = [(gain(index), index, 0) for index in candidates]
         heapq.heapify(heap)
@@ -213,20 +190,29 @@ class _Order:
             taken += 1
             yield index
 
-    def _factor(self, index: int, within: set[str]) -> float:
-        sentence = self._material.sentences[index]
-        factor = 1.0 if _DECISIONS.isdisjoint(within) else 1.25
+    def _price(self, index: int) -> float:
+        return math.pow(len(self.material.sentences[index]) + _SLACK, _LENGTH)
+
+    def _factor(self, index: int, within: set[int]) -> float:
+        sentence = self.material.sentences[index]
+        factor = 1.0 if self._decisions.isdisjoint(within) else 1.25
         if _QUESTION.search(sentence):
             factor *= 1.4 if self._is_open(index) else 0.6
-        return factor / self._material.times[index]
+        return factor / self.material.times[index]
 
     def _is_open(self, index: int) -> bool:
         """Whether the next to speak takes up none of the question's weightiest words; nobody may have answered."""
-        said, turn = self._material.said, self._material.turns[index]
+        said, material = self.said, self.material
+        turn = material.turns[index]
         replies = (speech.text for speech in said[turn + 1 : turn + 4] if speech.speaker != said[turn].speaker)
         reply = next(replies, "")[:_REPLY].casefold()
-        words = sorted(self._material.words[index], key=self._weights.of_word.__getitem__)[-3:]
-        return not any(self._weights.folded[word] in reply for word in words)
+        weightiest = sorted(material.terms_of(index), key=self._weights.of_term.__getitem__)[-3:]
+        return not any(self._spelled(term) in reply for term in weightiest)
+
+    @cached_property
+    def _spelled(self) -> Callable[[int], str]:
+        """By number: the folded form of a word."""
+        return list(self.material.terms).__getitem__
 
 
 _SLACK = 20
@@ -234,12 +220,6 @@ _SLACK = 20
 _LENGTH = 0.9
 """How much length costs: at 1 short sentences win, at 0 long ones."""
 _REPLY = 2_000
-
-
-def _readable(sentence: str, words: Sequence[str]) -> bool:
-    """Whether it says something to a person: a few words, and no code block, encoded data or endless line."""
-    size, number = len(sentence), len(words)
-    return number >= _LEAST_WORDS and size <= LONGEST_SENTENCE and size <= 16 * number + 40 and sentence[:3] != "```"
 
 
 # -- making it fit -----------------------------------------------------------------------------------------
@@ -258,7 +238,7 @@ class _Price:
             self._each = tokens / len(text)
         return tokens
 
-    def characters(self, limit: int, material: _Material) -> int:
+    def characters(self, limit: int, material: Material) -> int:
         """Return about how many characters cost ``limit``, at first by a sample of the conversation."""
         if self._each is None:
             step = max(1, len(material.sentences) // _SAMPLE)
@@ -273,17 +253,17 @@ _CLOSE, _AIM = 0.96, 0.985
 """Near enough to the limit to stop guessing, and what a guess aims at."""
 
 
-def _longest(material: _Material, order: _Order, limit: int, price: _Price) -> str | None:
+def _longest(order: _Order, limit: int, price: _Price) -> str | None:
     """Return the text of as many of the best sentences as fit, found by a few guesses."""
     best: str | None = None
-    low, high = 0, len(material.sentences) + 1
+    low, high = 0, len(order.material.sentences) + 1
     # A small text first: it tells what the chosen sentences cost, labels and all, for an eighth of the price.
-    number = order.filling(price.characters(limit, material)) // 8 + 1
+    number = order.filling(price.characters(limit, order.material)) // 8 + 1
     for _ in range(_COUNTS):
         chosen = order.first(min(max(number, low + 1), high - 1))
         if len(chosen) <= low:
             break
-        text = _rendered(material, chosen)
+        text = _rendered(order, chosen)
         tokens = price(text)
         if tokens > limit:
             high = len(chosen)
@@ -295,22 +275,23 @@ def _longest(material: _Material, order: _Order, limit: int, price: _Price) -> s
     return best
 
 
-def _single(material: _Material, order: _Order, limit: int, price: _Price) -> str | None:
+def _single(order: _Order, limit: int, price: _Price) -> str | None:
     """Return the best single sentence that fits, where the best of all was too long."""
-    room = price.characters(limit, material)
-    short = (index for index in order.first(64) if len(material.sentences[index]) <= room)
+    room = price.characters(limit, order.material)
+    short = (index for index in order.first(64) if len(order.material.sentences[index]) <= room)
     for index in islice(short, _COUNTS):
-        text = _rendered(material, [index])
+        text = _rendered(order, [index])
         if price(text) <= limit:
             return text
     return None
 
 
-def _rendered(material: _Material, chosen: Sequence[int]) -> str:
+def _rendered(order: _Order, chosen: Sequence[int]) -> str:
+    said, material = order.said, order.material
     lines: list[str] = []
     speaker: str | None = None
     for index in sorted(chosen):
-        sentence, who = material.sentences[index], material.said[material.turns[index]].speaker
+        sentence, who = material.sentences[index], said[material.turns[index]].speaker
         if who != speaker or not lines:
             lines.append(f"{who}: {sentence}" if who else sentence)
         else:

@@ -63,12 +63,14 @@ class _Desk:
     def opens(self, assistant: int, keys: Sequence[_Key | None]) -> None:
         """Take the calls of one assistant message; a key seen again closes the older calls of it."""
         self._nearest = first = len(self._assistants)
-        self._assistants += [assistant] * len(keys)
-        self._open += b"\1" * len(keys)
         if len(keys) == 1:
+            self._assistants.append(assistant)
+            self._open.append(1)
             if keys[0] is not None:
                 self._waiting[keys[0]] = first
             return
+        self._assistants += [assistant] * len(keys)
+        self._open += b"\1" * len(keys)
         fresh: dict[_Key, int | list[int]] = {}
         for number in range(first + len(keys) - 1, first - 1, -1):
             key = keys[number - first]
@@ -85,7 +87,9 @@ class _Desk:
         waiting = self._waiting.get(key)
         if isinstance(waiting, int):
             del self._waiting[key]
-            waiting = [waiting]
+            if self._open[waiting]:
+                return self._close(waiting)
+            waiting = None
         while waiting:
             number = waiting.pop()
             if self._open[number]:
@@ -189,8 +193,11 @@ def _collect(parent: list[int], orphans: list[int], unanswered: list[int]) -> Gr
     members: dict[int, list[int]] = {}
     for index, above in enumerate(parent):
         if above != index:
-            first = parent[index] = _root(parent, index)
-            members.setdefault(first, [first]).append(index)
+            first = parent[index] = parent[above]  # what stands before is settled already
+            if first in members:
+                members[first].append(index)
+            else:
+                members[first] = [first, index]
     return Groups(parent, members, orphans, unanswered)
 
 
@@ -199,8 +206,7 @@ def _call_keys(message: Message) -> list[_Key | None]:
     keys: list[_Key | None] = []
     if isinstance(calls, LIST):
         keys = [_id_key(call.get("id")) if isinstance(call, OBJECT) else None for call in calls]
-    content = message.get("content")
-    if isinstance(content, LIST):
+    if isinstance(message.get("content"), LIST):
         keys += [_id_key(part.get("id")) for part in content_parts(message) if part.get("type") == "tool_use"]
     if not _RARE_CALL_FIELDS.isdisjoint(message):
         legacy, own = message.get("function_call"), _own_id(message)

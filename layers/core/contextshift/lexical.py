@@ -122,7 +122,7 @@ def word_lines(text: str) -> list[list[str]]:
     spaced = text.encode("utf-8", "surrogatepass").translate(_SPACED).decode("utf-8", "surrogatepass")
     if spaced.isascii():
         return [line.split() for line in spaced.split("\n")]
-    lines = _MARKS.sub(" ", spaced).split("\n")
+    lines = [line if line.isascii() else _MARKS.sub(" ", line) for line in spaced.split("\n")]
     if not _IS_UNSPACED.search(spaced):
         return [line.split() for line in lines]
     return [_paired(line) if _IS_UNSPACED.search(line) else line.split() for line in lines]

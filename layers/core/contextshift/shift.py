@@ -251,7 +251,7 @@ class _Draft:
         self._gone = dict(proposal.departures)
         self._shorter: dict[int, tuple[Message, int]] = {}
         self._summary: tuple[Message, int] | None = None
-        self._total = situation.total - sum(situation.tokens[index] for index in self._gone)
+        self._total = situation.total - sum(map(situation.tokens.__getitem__, self._gone))
         for index, text in proposal.replacements.items():
             self._shorten(index, text)
         if proposal.summary is not None:

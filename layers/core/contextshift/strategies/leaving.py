@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import contains
 from typing import Any, NamedTuple
 
 from contextshift.messages import (
     HISTORY_SOURCES,
+    LIST,
     Message,
     Role,
     Source,
@@ -123,7 +126,7 @@ def shelve(situation: Situation) -> Shelves:
     """Sort a conversation onto shelves; history is in its order of leaving."""
     messages = situation.messages
     shelves = Shelves([], [], [], [], range(len(messages)))
-    if any("meta" in message for message in messages):
+    if any(map(contains, messages, repeat("meta"))):
         spoken: list[int] = []
         places: dict[str | None, list[int]] = dict(zip(_EXTRAS, shelves[:4], strict=True))
         for index, message in enumerate(messages):
@@ -161,5 +164,6 @@ def _breakpoints_last(situation: Situation, history: Sequence[int]) -> Sequence[
 def _has_breakpoint(message: Message) -> bool:
     if _BREAKPOINT in message:
         return True
-    content = message.get("content")
-    return not isinstance(content, str) and any(_BREAKPOINT in part for part in content_parts(message))
+    if isinstance(message.get("content"), LIST):
+        return any(_BREAKPOINT in part for part in content_parts(message))
+    return False

@@ -2,7 +2,8 @@
 
 The summary stands right before the current user input, as a user message, within the budget and smaller than
 what it replaces. It is extractive and deterministic (`contextshift.extract`), so the same history gives
-the same summary. Where no useful one fits, this is ``truncate``, and a diagnostic says so.
+the same summary; what was read of it is remembered for the next (`contextshift.material`), which changes none.
+Where no useful one fits, this is ``truncate``, and a diagnostic says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contextshift.extract import Said, summarise
+from contextshift.material import Readings
 from contextshift.messages import HISTORY_SOURCES, Message, Source, source_of
 from contextshift.reasons import Reason
 from contextshift.strategies.base import Proposal, Situation
@@ -39,16 +41,31 @@ class Summarize:
     id = "summarize"
     acts_when_fitting = False
 
+    def __init__(self) -> None:
+        self._readings = Readings()
+
     def propose(self, situation: Situation) -> Proposal:
         """Propose a truncation and the summary of the history it removes."""
         plain = _TRUNCATE.propose(situation)
         room = _room(situation)
         deeper = _TRUNCATE.propose(replace(situation, allowance=situation.allowance - room))
         gone = [index for index, reason in deeper.departures.items() if _can_be_summed(situation, index, reason)]
-        summary = _summary_of(situation, gone, room)
+        summary = self._summary_of(situation, gone, room)
         if summary is None:
             return replace(plain, diagnostics=[*plain.diagnostics, {"code": "no-useful-summary"}])
         return replace(deeper, summary=summary)
+
+    def _summary_of(self, situation: Situation, gone: list[int], room: int) -> str | None:
+        """Return the summary with its heading, None where none is useful, or none smaller than what it replaces."""
+        replaced = sum(situation.tokens[index] for index in gone)
+        price = text_price(situation.count)
+        overhead = situation.count({"role": "user", "content": HEADING})
+        limit = min(room, replaced - 1) - overhead
+        if limit <= 0:
+            return None
+        said = [speech for index in sorted(gone) if (speech := _speech(situation.messages[index])).text]
+        body = summarise(said, limit, price, self._readings)
+        return None if body is None else HEADING + body
 
 
 def _room(situation: Situation) -> int:
@@ -59,19 +76,6 @@ def _room(situation: Situation) -> int:
 
 def _can_be_summed(situation: Situation, index: int, reason: Reason) -> bool:
     return reason is Reason.CONTEXT_SHIFT and source_of(situation.messages[index]) in _SUMMED
-
-
-def _summary_of(situation: Situation, gone: list[int], room: int) -> str | None:
-    """Return the summary with its heading, None where none is useful, or none smaller than what it replaces."""
-    replaced = sum(situation.tokens[index] for index in gone)
-    price = text_price(situation.count)
-    overhead = situation.count({"role": "user", "content": HEADING})
-    limit = min(room, replaced - 1) - overhead
-    if limit <= 0:
-        return None
-    said = [speech for index in sorted(gone) if (speech := _speech(situation.messages[index])).text]
-    body = summarise(said, limit, price)
-    return None if body is None else HEADING + body
 
 
 def _speech(message: Message) -> Said:
