@@ -37,7 +37,8 @@ CORE_LEVELS = [
 
 SERVICE_LEVELS = [
     {"", "lambda_events", "runtime_api", "config_file", "wire", "stores", "tokenizers", "providers", "auth"},
-    {"config", "problems", "admin_commands"},
+    {"config", "problems", "admin_commands", "operations"},
+    {"openapi"},
     {"respond", "admin"},
     {"telemetry", "endpoints"},
     {"app"},
