@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from contextshift.audit import Entry
 from contextshift.budget import Budget, requested_reply
 from contextshift.calibration import Calibration
 from contextshift.catalogue import Model, model_budget, needs_of, request_cost, reserve_for
@@ -49,6 +50,10 @@ class Question:
     """What corrects approximate counts of this account, frozen for this request."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """What was found on the way to the question, for the diagnostics."""
+    assembled: bool = False
+    """Whether the messages are blocks of `contextshift.assembly`, each with its id in ``meta``."""
+    outside: tuple[Entry, ...] = ()
+    """What was judged and did not become a block, such as lore that nothing woke: the audit lists it too."""
 
 
 @dataclass(frozen=True, slots=True)

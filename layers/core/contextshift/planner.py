@@ -97,7 +97,7 @@ class Planned:
 
     def document(self) -> dict[str, Any]:
         """Return the audit's document; a preview is this."""
-        return audit_document(self.decision, self.question.messages, self.settings)
+        return audit_document(self.decision, self.question)
 
 
 class Planner:

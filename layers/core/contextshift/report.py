@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from contextshift import headers
+from contextshift.assembly import sendable
 from contextshift.audit import Entry, kept_message
 from contextshift.catalogue import request_cost
 from contextshift.fit import Action, Decision
 from contextshift.headers import Bare, Token, Warning_, sf_dictionary, sf_list
-from contextshift.measuring import Measure
+from contextshift.measuring import Measure, Question
 from contextshift.messages import HISTORY_SOURCES, Message, Source, source_of
 from contextshift.reasons import Reason
 from contextshift.settings import Settings
@@ -24,11 +25,11 @@ from contextshift.strategies import Situation
 __all__ = ["audit_document", "context_headers", "decision_warnings"]
 
 
-def audit_document(decision: Decision, messages: Sequence[Message], settings: Settings) -> dict[str, Any]:
+def audit_document(decision: Decision, question: Question) -> dict[str, Any]:
     """Return everything an audit says but how the generation ended; texts as ``audit_content`` allows."""
-    asked, used = decision.asked, decision.used
+    asked, used, settings = decision.asked, decision.used, question.settings
     refused = decision.action is Action.REFUSE
-    entries = _entries(decision, messages)
+    entries = _entries(decision, question)
     return {
         "model": {
             "requested": asked.model.name,
@@ -40,7 +41,7 @@ def audit_document(decision: Decision, messages: Sequence[Message], settings: Se
         "tokenizer": tokenizer(used),
         "budget": budget(used),
         "entries": [entry.document(settings.audit_content) for entry in entries],
-        "messages": _sent(decision, entries, settings.audit_content),
+        "messages": _sent(decision, entries, question),
         "settings": settings.shown(),
         "candidates": [
             {
@@ -147,21 +148,23 @@ def _brief(name: str, value: Any) -> Bare:
     return shown
 
 
-def _entries(decision: Decision, messages: Sequence[Message]) -> list[Entry]:
-    """Return every block in its real order, a summary where it stands."""
+def _entries(decision: Decision, question: Question) -> list[Entry]:
+    """Return every block in its real order, a summary where it stands; then what never came into the prompt."""
+    messages = question.messages
     situation, tokens = decision.situation, decision.used.tokens
     if situation is None:
         raise ValueError("a decision made by bytes alone has no blocks to list")
     reasons = _reasons(decision)
     entries = [
         _entry(
-            f"m{index}",
+            _id(index, message, question),
             message,
             source=_source(message, index, situation),
             tokens=tokens[index],
             included=index not in decision.dropped and decision.action is not Action.REFUSE,
             reason=reasons.get(index) or situation.protected.get(index) or _staying(decision),
             group=f"g{situation.groups.of[index]}",
+            assembled=question.assembled,
         )
         for index, message in enumerate(messages)
     ]
@@ -172,12 +175,26 @@ def _entries(decision: Decision, messages: Sequence[Message]) -> list[Entry]:
         source = str(Source.SUMMARY)
         entry = _entry("summary", summary, source, cost, included=True, reason=Reason.SUMMARY, group="summary")
         entries.insert(before, entry)
-    return [replace(entry, order=order) for order, entry in enumerate(entries)]
+    return [replace(entry, order=order) for order, entry in enumerate((*entries, *question.outside))]
+
+
+def _id(index: int, message: Message, question: Question) -> str:
+    """Return a block's id: its own where assembly gave it one, else its place."""
+    return str(message["meta"]["id"]) if question.assembled else f"m{index}"
 
 
 def _entry(
-    name: str, message: Message, source: str, tokens: int, *, included: bool, reason: Reason, group: str
+    name: str,
+    message: Message,
+    source: str,
+    tokens: int,
+    *,
+    included: bool,
+    reason: Reason,
+    group: str,
+    assembled: bool = False,
 ) -> Entry:
+    ours = ("role", "content", "meta", "pinned") if assembled else ("role", "content")
     return Entry(
         id=name,
         source=source,
@@ -188,7 +205,8 @@ def _entry(
         reason=str(reason),
         group=group,
         content=message.get("content"),
-        fields={key: value for key, value in message.items() if key not in ("role", "content")},
+        fields={key: value for key, value in message.items() if key not in ours},
+        ref=message["meta"].get("ref") if assembled else None,
     )
 
 
@@ -200,11 +218,16 @@ def _reasons(decision: Decision) -> dict[int, Reason]:
     return {**left, **{item.index: Reason.SHORTENED for item in decision.shift.truncated}}
 
 
-def _sent(decision: Decision, entries: Sequence[Entry], audit_content: str) -> list[dict[str, Any]]:
+def _sent(decision: Decision, entries: Sequence[Entry], question: Question) -> list[dict[str, Any]]:
     """Return the messages as sent: a reference where an entry is the same, the message itself where it is not."""
-    replaced = {f"m{index}": message for index, message in decision.edits().replaced.items()}
+    shown = sendable if question.assembled else dict
+    replaced = {
+        _id(index, question.messages[index], question): shown(message)
+        for index, message in decision.edits().replaced.items()
+    }
+    content = question.settings.audit_content
     return [
-        kept_message(replaced[entry.id], audit_content) if entry.id in replaced else {"entry": entry.id}
+        kept_message(replaced[entry.id], content) if entry.id in replaced else {"entry": entry.id}
         for entry in entries
         if entry.included
     ]
