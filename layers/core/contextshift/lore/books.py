@@ -64,7 +64,7 @@ def read_book(document: Mapping[str, Any], *, id: str, path: str = "", notices: 
     """
     found = Fields.of(document, path, Notices() if notices is None else notices)
     if _is_wrapped(found.data):
-        found = Fields.of(found.data["data"], inner(path, "data"), found.notices)
+        found = Fields.of(found.data.get("data"), inner(path, "data"), found.notices)
     found.unhonoured(_KNOWN, _KNOWN_EXTENSIONS)
     items, world_info = _entries(found)
     ids = _unique([own_id(item.data, key) for item, key in items])

@@ -107,7 +107,7 @@ def _data(card: Fields) -> Fields:
     spec = card.data.get("spec")
     if spec is None and not isinstance(card.data.get("data"), dict):
         return card
-    if spec not in _VERSIONS:
+    if not isinstance(spec, str) or spec not in _VERSIONS:
         card.note("spec", NoticeCode.UNKNOWN_SPEC)
     elif card.data.get("spec_version") != _VERSIONS[spec]:
         card.note("spec_version", NoticeCode.SPEC_VERSION)

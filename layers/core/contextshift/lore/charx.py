@@ -61,9 +61,7 @@ def read_charx(data: bytes, limit: int) -> tuple[bytes, bool]:
 
 def _directory(data: bytes) -> tuple[list[ZipEntry], int]:
     """Return the entries, with offsets into ``data``, and where the directory starts."""
-    at = data.rfind(b"PK\5\6", max(0, len(data) - _END.size - _MAX_COMMENT))
-    if at < 0 or at + _END.size > len(data):
-        raise _broken("not a zip archive")
+    at = _end_record(data)
     _, disk, first_disk, here, total, size, offset, _ = _END.unpack_from(data, at)
     if data[max(0, at - 20) : at][:4] == b"PK\6\7" or 0xFFFF in (here, total) or 0xFFFFFFFF in (size, offset):
         raise _broken("zip64 archives are not read", "unsupported_zip")
@@ -76,6 +74,17 @@ def _directory(data: bytes) -> tuple[list[ZipEntry], int]:
     if before < 0:
         raise _broken("the archive's directory is broken")
     return [_moved(entry, before) for entry in _listed(data[start:at], total)], start
+
+
+def _end_record(data: bytes) -> int:
+    """Return where the end record stands: the last whose comment ends the file."""
+    earliest = max(0, len(data) - _END.size - _MAX_COMMENT)
+    at = data.rfind(b"PK\5\6", earliest)
+    while at >= 0:
+        if at + _END.size + int.from_bytes(data[at + _END.size - 2 : at + _END.size], "little") == len(data):
+            return at
+        at = data.rfind(b"PK\5\6", earliest, at + 3)
+    raise _broken("not a whole zip archive")
 
 
 def _listed(directory: bytes, total: int) -> list[ZipEntry]:

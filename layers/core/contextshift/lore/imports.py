@@ -136,7 +136,7 @@ def _from_png(data: bytes, notices: Notices) -> Any:
 def _first(
     keyword: str, texts: list[png.CardText], faults: list[InvalidInput], notices: Notices
 ) -> dict[str, Any] | None:
-    """Return the first card that can be read of the chunks of one keyword; what is wrong with others joins ``faults``."""
+    """Return the first readable card among the chunks of one keyword; what is wrong with others joins ``faults``."""
     own = [text for text in texts if text.keyword == keyword]
     if len(own) > 1:
         notices.add(keyword, NoticeCode.REPEATED_CHUNK)

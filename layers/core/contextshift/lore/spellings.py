@@ -90,14 +90,16 @@ IN_EXTENSIONS = {_camel(name): _camel(name) if name in _CAMEL_IN_EXTENSIONS else
 def _spots(name: str, strict: bool) -> tuple[Spot, ...]:
     camel = _camel(name)
     kept_as = IN_EXTENSIONS.get(camel, name)
-    found = (
+    spots: dict[tuple[str, bool], Spot] = {}
+    for spot in (
         Spot(camel, strict=strict),
         Spot(kept_as, extension=True),
         Spot(name, strict=False),
         Spot(camel, extension=True),
         Spot(name, extension=True),
-    )
-    return tuple({(spot.name, spot.extension): spot for spot in reversed(found)}.values())[::-1]
+    ):
+        spots.setdefault((spot.name, spot.extension), spot)
+    return tuple(spots.values())
 
 
 _SPOTS = {(name, strict): _spots(name, strict) for name in _HONOURED for strict in (False, True)}
