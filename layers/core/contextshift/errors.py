@@ -6,7 +6,8 @@
     ├── InvalidInput                 the caller's fault, names the field         4xx
     │   ├── InvalidMessage           a message that cannot be read
     │   ├── InvalidBody              a request body we cannot vouch for
-    │   └── InvalidSetting           an unknown switch, or a wrong type
+    │   ├── InvalidSetting           an unknown switch, or a wrong type
+    │   └── UploadTooLarge           a file over the stated size, or that inflates over it
     ├── TokenBudgetExceeded          protected context alone is over the budget  400
     ├── UpstreamOverflow             the provider itself says the prompt is too large  400
     ├── ReplyLimitTooLarge           the reply limit is at fault, not the history 400
@@ -51,6 +52,7 @@ __all__ = [
     "StoreUnavailable",
     "StrategyNotInPlan",
     "TokenBudgetExceeded",
+    "UploadTooLarge",
     "UpstreamOverflow",
 ]
 
@@ -94,6 +96,16 @@ class InvalidSetting(InvalidInput):
     """Raise when ``routing`` holds an unknown switch or a value of the wrong type."""
 
     code = "INVALID_SETTING"
+
+
+class UploadTooLarge(InvalidInput):
+    """Raise when an uploaded file, or what it inflates to, is over ``limit`` bytes."""
+
+    code = "UPLOAD_TOO_LARGE"
+
+    def __init__(self, message: str, limit: int, path: str | None = None) -> None:
+        super().__init__(message, path, "upload_too_large")
+        self.limit = limit
 
 
 class TokenBudgetExceeded(ContextShiftError):
