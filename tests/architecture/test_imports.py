@@ -19,7 +19,7 @@ CORE_LEVELS = [
     {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings"},
     {"messages", "words", "estimate", "vouching", "settings", "material", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports", "extract"},
-    {"protection", "strategies", "catalogue", "calibrating"},
+    {"protection", "strategies", "catalogue", "calibrating", "chats"},
     {"registry", "hosting", "lore"},
     {"scene"},
     {"shift", "assembly"},

@@ -8,6 +8,7 @@ from contextshift.fakes.adversaries import (
     hostile_interceptors,
     hostile_strategies,
 )
+from contextshift.fakes.chats import MemoryChats, MemoryLibrary
 from contextshift.fakes.provider import CountingRandom, FixedClock, ListLog, ScriptedAnswer, ScriptedProvider
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 
@@ -19,6 +20,8 @@ __all__ = [
     "ListLog",
     "MemoryAccounts",
     "MemoryAuditStore",
+    "MemoryChats",
+    "MemoryLibrary",
     "ScriptedAnswer",
     "ScriptedProvider",
     "hostile_interceptors",

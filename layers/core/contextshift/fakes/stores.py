@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from contextshift.calibration import Calibration, day_of
 from contextshift.errors import StoreUnavailable
@@ -27,7 +28,7 @@ from contextshift.ports import (
     Ticket,
 )
 
-__all__ = ["MemoryAccounts", "MemoryAuditStore"]
+__all__ = ["Fallible", "MemoryAccounts", "MemoryAuditStore"]
 
 
 @dataclass(slots=True)
@@ -46,21 +47,24 @@ class _Life:
     seq: int = 0
     current: int | None = None
     audits: dict[int, _Prepared] = field(default_factory=dict)
+    stored: Any = None
+    """What a stored chat keeps beside its audits (`fakes.chats`); None for a chat of the proxy."""
 
 
-class _Fallible:
-    """What both stores share: the verbs that are down."""
+class Fallible:
+    """What all stores share: the verbs that are down."""
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
         """Names of methods that raise StoreUnavailable."""
 
-    def _check(self, verb: str) -> None:
+    def check(self, verb: str) -> None:
+        """Raise StoreUnavailable where a verb is down."""
         if verb in self.failing:
             raise StoreUnavailable(f"the store cannot {verb} now")
 
 
-class MemoryAuditStore(_Fallible):
+class MemoryAuditStore(Fallible):
     """An `AuditStore` in memory. Implements the life of an audit exactly as the ports describe it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -71,14 +75,14 @@ class MemoryAuditStore(_Fallible):
 
     def kept(self, ticket: Ticket) -> list[str]:
         """Return the generation ids of all that a ticket's life still keeps, committed or not."""
-        life = self._life(ticket)
+        life = self.life(ticket)
         return [] if life is None else [audit.record.generation_id for audit in life.audits.values()]
 
     async def begin(self, account: str, chat_id: str, generation_id: str, *, now: float, expires: int | None) -> Ticket:
         """Take the next place in the chat's order, making the chat where there is none."""
-        self._check("begin")
-        life = self._lives.get((account, chat_id)) or self._born(account, chat_id)
-        life.expires = expires
+        self.check("begin")
+        life = self._lives.get((account, chat_id)) or self.born(account, chat_id)
+        life.expires = expires if life.stored is None else None  # a stored chat stays until it is deleted
         life.seq += 1
         return Ticket(account, chat_id, life.epoch, life.seq, f"{life.seq}-{generation_id}")
 
@@ -86,8 +90,8 @@ class MemoryAuditStore(_Fallible):
         self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
     ) -> None:
         """Keep the document under the ticket's own place; nobody can read it before the commit."""
-        self._check("prepare")
-        life = self._life(ticket)
+        self.check("prepare")
+        life = self.life(ticket)
         if life is None:
             return
         present = life.audits.get(ticket.seq)
@@ -96,8 +100,8 @@ class MemoryAuditStore(_Fallible):
 
     async def commit(self, ticket: Ticket) -> Commit:
         """Make the prepared audit the newest, unless a later one already is, or the chat is gone."""
-        self._check("commit")
-        life = self._life(ticket)
+        self.check("commit")
+        life = self.life(ticket)
         if life is None:
             return Commit.DELETED
         if life.current is not None and life.current > ticket.seq:
@@ -108,8 +112,8 @@ class MemoryAuditStore(_Fallible):
 
     async def finish(self, ticket: Ticket, end: AuditEnd) -> bool:
         """End a prepared audit once; a repeat of the same end (whenever it comes) is success."""
-        self._check("finish")
-        life = self._life(ticket)
+        self.check("finish")
+        life = self.life(ticket)
         audit = None if life is None else life.audits.get(ticket.seq)
         if audit is None:
             return False
@@ -120,15 +124,15 @@ class MemoryAuditStore(_Fallible):
 
     async def sweep(self, ticket: Ticket) -> None:
         """Remove what is older than the chat's newest audit."""
-        self._check("sweep")
-        life = self._life(ticket)
+        self.check("sweep")
+        life = self.life(ticket)
         if life is not None and life.current is not None:
             for seq in [seq for seq in life.audits if seq < life.current]:
                 del life.audits[seq]
 
     async def read(self, account: str, chat_id: str) -> StoredAudit | None:
         """Return the newest committed audit that has not expired, None where there is none."""
-        self._check("read")
+        self.check("read")
         life = self._lives.get((account, chat_id))
         if life is None or life.current is None or self._past(life.expires):
             return None
@@ -141,16 +145,26 @@ class MemoryAuditStore(_Fallible):
 
     async def delete(self, account: str, chat_id: str) -> bool:
         """End the chat's life and drop all it owned; False where there was none."""
-        self._check("delete")
+        self.check("delete")
         life = self._lives.pop((account, chat_id), None)
         return life is not None and not self._past(life.expires)
 
-    def _born(self, account: str, chat_id: str) -> _Life:
+    def living(self, account: str, chat_id: str) -> _Life | None:
+        """Return a chat's present life, None where there is none."""
+        life = self._lives.get((account, chat_id))
+        return None if life is None or self._past(life.expires) else life
+
+    def lives_of(self, account: str) -> list[_Life]:
+        """Return all present lives of an account's chats, the oldest first."""
+        return [life for (owner, _), life in self._lives.items() if owner == account and not self._past(life.expires)]
+
+    def born(self, account: str, chat_id: str) -> _Life:
+        """Begin a new life of a chat."""
         self._births += 1
         life = self._lives[account, chat_id] = _Life(epoch=f"life{self._births}", expires=None)
         return life
 
-    def _life(self, ticket: Ticket) -> _Life | None:
+    def life(self, ticket: Ticket) -> _Life | None:
         """Return the life the ticket was taken in, None where it has ended."""
         life = self._lives.get((ticket.account, ticket.chat_id))
         return life if life is not None and life.epoch == ticket.epoch else None
@@ -159,7 +173,7 @@ class MemoryAuditStore(_Fallible):
         return expires is not None and expires <= self._clock.now()
 
 
-class MemoryAccounts(_Fallible):
+class MemoryAccounts(Fallible):
     """An `AccountAdmin` in memory. Without a clock, the last day of an account's samples is its today."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -172,7 +186,7 @@ class MemoryAccounts(_Fallible):
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives, None where the key is unknown; the hint decides nothing."""
-        self._check("access")
+        self.check("access")
         key = self._keys.get(key_hash)
         known = None if key is None else self._accounts.get(key.account)
         if key is None or known is None:
@@ -182,7 +196,7 @@ class MemoryAccounts(_Fallible):
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
-        self._check("create_account")
+        self.check("create_account")
         if account in self._accounts:
             return False
         self._accounts[account] = (plan, None if models is None else tuple(models))
@@ -190,12 +204,12 @@ class MemoryAccounts(_Fallible):
 
     async def account(self, account: str) -> tuple[str, tuple[str, ...] | None] | None:
         """Return (plan, models), None where there is no such account."""
-        self._check("account")
+        self.check("account")
         return self._accounts.get(account)
 
     async def update_account(self, account: str, plan: str, models: Sequence[str] | None) -> bool:
         """Change plan and models; False where there is no such account."""
-        self._check("update_account")
+        self.check("update_account")
         if account not in self._accounts:
             return False
         self._accounts[account] = (plan, None if models is None else tuple(models))
@@ -203,23 +217,23 @@ class MemoryAccounts(_Fallible):
 
     async def put_key(self, key: KeyRecord) -> None:
         """Create or replace a key's record."""
-        self._check("put_key")
+        self.check("put_key")
         self._keys[key.hash] = key
 
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first."""
-        self._check("keys")
+        self.check("keys")
         own = [key for key in self._keys.values() if key.account == account]
         return sorted(own, key=lambda key: (key.created_at, key.id))
 
     async def settings(self, account: str) -> SettingsRecord:
         """Return the account's settings; version 0 and empty where none were written."""
-        self._check("settings")
+        self.check("settings")
         return self._settings.get(account, SettingsRecord())
 
     async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
         """Store ``settings`` if the stored version still is ``expected_version``, else False."""
-        self._check("put_settings")
+        self.check("put_settings")
         if self._settings.get(account, SettingsRecord()).version != expected_version:
             return False
         self._settings[account] = settings
@@ -227,13 +241,13 @@ class MemoryAccounts(_Fallible):
 
     async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
         """Add samples to a day's."""
-        self._check("merge_calibration")
+        self.check("merge_calibration")
         days = self._samples.setdefault(account, {})
         days[day] = days.get(day, Calibration()) + more
 
     async def calibration(self, account: str) -> Calibration:
         """Return the samples of today and yesterday."""
-        self._check("calibration")
+        self.check("calibration")
         return self._calibration(account)
 
     def _calibration(self, account: str) -> Calibration:
