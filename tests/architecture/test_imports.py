@@ -29,7 +29,7 @@ CORE_LEVELS = [
     {"report", "relevance", "recovery"},
     {"planner", "answer"},
     {"ledger", "calling"},
-    {"course"},
+    {"course", "attempts", "staging"},
     {"exchange"},
     {"relaying"},
 ]

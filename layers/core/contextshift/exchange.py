@@ -14,19 +14,19 @@ from typing import Any
 
 from contextshift import headers
 from contextshift.answer import Answer, returned
+from contextshift.attempts import Attempts
 from contextshift.audit import AuditStatus
 from contextshift.calibrating import Calibrator
 from contextshift.calling import Caller, Received
 from contextshift.course import CallFailed, Course, Relay
-from contextshift.errors import ContextShiftError, ProviderBroken, UpstreamOverflow
+from contextshift.errors import ContextShiftError, ProviderBroken
 from contextshift.fit import Decision
-from contextshift.headers import Bare, Token, Warning_
+from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger, Matter
 from contextshift.measuring import Measure, Question
-from contextshift.overflow import Overflow
 from contextshift.planner import AnswerReader, Call, Planned, Planner
 from contextshift.ports import Access, AuditWriter, Clock, EventLog, Provider, ProviderCall, Random
-from contextshift.report import context_headers, decision_warnings
+from contextshift.report import context_headers
 from contextshift.settings import Settings
 
 __all__ = ["Answer", "CallFailed", "Exchange", "Relay"]
@@ -107,7 +107,11 @@ class _Completion:
         deadline = exchange.deadline(call.deadline)
         self.ledger = exchange.ledger(call.access, question.settings, deadline)
         self.course = Course(exchange.caller, self.ledger, self, deadline)
-        self._planned: Planned | None = None
+        self._attempts = Attempts(exchange, self.ledger, call.access, call.dialect, self._outgoing)
+
+    @property
+    def _planned(self) -> Planned | None:
+        return self._attempts.planned
 
     @property
     def decision(self) -> Decision | None:
@@ -128,11 +132,8 @@ class _Completion:
     async def answer(self) -> Answer:
         """Decide, record, send; and once more where the provider will not take it."""
         planned = await self._plan_beside_begin()
-        self.ledger.warnings += decision_warnings(planned.decision)
-        await self._record(planned)
-        received = await self._send(planned.decision)
-        if received.overflow is not None:
-            received = await self._send_less(planned, received)
+        await self._attempts.record(planned)
+        received = await self._attempts.send(planned, streams=bool(self._call.body.value.get("stream")))
         return await self._answered(received)
 
     async def _plan_beside_begin(self) -> Planned:
@@ -141,48 +142,19 @@ class _Completion:
         try:
             await asyncio.sleep(0)  # the store's request leaves before the counting holds the loop
             question = await self._x.planner.rated(self._question)
-            self._planned = self._x.planner.decide(question)
+            planned = self._x.planner.decide(question)
         except BaseException:
             begun.cancel()
             with contextlib.suppress(asyncio.CancelledError, ContextShiftError):
                 await begun
             raise
         await begun
-        return self._planned
+        return planned
 
-    async def _record(self, planned: Planned, attempt: int = 1) -> None:
-        error = planned.decision.error
-        await self.ledger.record(planned, error.code if error else None, attempt)
-        if error is not None:
-            raise error
-
-    async def _send(self, decision: Decision) -> Received:
-        model, call = decision.used.model, self._call
-        body = call.body.spliced(model.upstream_name, decision.edits())
-        outgoing = ProviderCall(call.dialect.path, body, call.headers, deadline=self.course.deadline)
-        provider = self._x.provider(model.provider)
-        return await self._x.caller.call(provider, outgoing, call.dialect, streams=bool(call.body.value.get("stream")))
-
-    async def _send_less(self, planned: Planned, refused: Received) -> Received:
-        """Ask once more, with less or elsewhere. Raises UpstreamOverflow where that is not allowed or no use."""
-        overflow, used = refused.overflow, planned.decision.used
-        assert overflow is not None
-        await refused.upstream.aclose()
-        said = _said(used.model.name, overflow)
-        if overflow.prompt is not None:
-            self._x.learn(self._call.access, planned.settings, used, overflow.prompt)
-        again = self._x.planner.under(planned, overflow)
-        if again is None:
-            raise UpstreamOverflow(overflow.kind, overflow.limit, overflow.requested)
-        self._planned = again.noting({"code": str(said[0]), **said[1]})
-        self.ledger.warnings = [said, *(one for one in self.ledger.warnings if one[0] == "audit-unavailable")]
-        self.ledger.warnings += decision_warnings(again.decision)
-        await self._record(self._planned, attempt=2)
-        received = await self._send(again.decision)
-        if (still := received.overflow) is not None:
-            await received.upstream.aclose()
-            raise UpstreamOverflow(still.kind, still.limit, still.requested)
-        return received
+    def _outgoing(self, planned: Planned) -> ProviderCall:
+        call, decision = self._call, planned.decision
+        body = call.body.spliced(decision.used.model.upstream_name, decision.edits())
+        return ProviderCall(call.dialect.path, body, call.headers, deadline=self.course.deadline)
 
     async def _answered(self, received: Received) -> Answer:
         upstream = received.upstream
@@ -221,12 +193,3 @@ class _Completion:
         if reported >= SILENT_CUT * counted:
             return []
         return [(Token("silent-cut"), {"counted": counted, "reported": reported})]
-
-
-def _said(model: str, overflow: Overflow) -> Warning_:
-    """Return the warning that a provider refused the first request as too large."""
-    parameters: dict[str, Bare] = {"model": model, "kind": Token(str(overflow.kind).replace("_", "-"))}
-    for name in ("limit", "requested"):
-        if (value := getattr(overflow, name)) is not None:
-            parameters[name] = value
-    return Token("upstream-overflow"), parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,10 @@ from contextshift.planner import Planned
 from contextshift.ports import Access, AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
 from contextshift.settings import Settings
 
-__all__ = ["Ledger", "Matter", "actual_cost"]
+__all__ = ["Finish", "Ledger", "Matter", "actual_cost"]
+
+Finish = Callable[[Ticket, AuditEnd], Awaitable[object]]
+"""Writes the end of an audit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Ledger:
         self._open = False
         self._ending: asyncio.Task[None] | None = None
         self._sweep: asyncio.Task[None] | None = None
+        self._finish: Finish = audits.finish
         self.generation_id = generation_id
         self.warnings: list[Warning_] = []
 
@@ -89,6 +93,11 @@ class Ledger:
             self.generation_id = self._ticket.generation_id
         except StoreUnavailable:
             self._unavailable()
+
+    def adopt(self, ticket: Ticket, finish: Finish) -> None:
+        """Keep the audit of a generation that a stored chat has begun, and that ``finish`` ends with its chat."""
+        self._ticket, self._finish = ticket, finish
+        self.generation_id = ticket.generation_id
 
     async def record(self, planned: Planned, error_code: str | None = None, attempt: int = 1) -> None:
         """Write the audit and make it the chat's newest; with ``error_code`` as one that failed at once.
@@ -141,7 +150,7 @@ class Ledger:
     async def _write_end(self, end: AuditEnd) -> None:
         if self._open and self._ticket is not None:
             try:
-                await self._audits.finish(self._ticket, end)
+                await self._finish(self._ticket, end)
             except StoreError as error:
                 self._log.emit({"event": "audit-end-failed", "generation_id": self.generation_id, "code": error.code})
         if self._sweep is not None:

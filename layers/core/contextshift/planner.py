@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from contextshift.body import JsonBody
 from contextshift.calibration import Calibration, corrected
-from contextshift.catalogue import Catalogue, check_allowed
+from contextshift.catalogue import Catalogue, Model, check_allowed
 from contextshift.errors import InvalidSetting, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
@@ -23,6 +23,7 @@ from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
 from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
+from contextshift.tokens import TokenCounter
 
 __all__ = ["AnswerReader", "Call", "Dialect", "Planned", "Planner"]
 
@@ -142,13 +143,23 @@ class Planner:
             model, call.messages, call.body.value, settings, access.models, size=size, calibration=calibration
         )
 
-    def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
+    def settings(
+        self,
+        access: Access,
+        overrides: Overrides,
+        strategy_levels: Sequence[Level] = (),
+        chat: Overrides | None = None,
+    ) -> Settings:
         """Resolve settings. Raises StoreUnavailable where the account's own cannot be read as settings."""
         try:
             account = check_account_settings(access.settings.values)
         except InvalidSetting:
             raise StoreUnavailable("the account's settings cannot be read") from None
-        return resolve(self.plan_of(access), account, overrides, strategy_levels=strategy_levels)
+        return resolve(self.plan_of(access), account, overrides, chat, strategy_levels)
+
+    def counter(self, model: Model) -> TokenCounter:
+        """Return the counter of a model."""
+        return self._counter_for(model)
 
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""

@@ -112,6 +112,12 @@ class Settings:
     audit_content: str = "full"
     calibration: str = "on"
     """``off``: reported usage neither corrects this account's counts nor is kept for it."""
+    system_prompt: str = ""
+    """Of chats whose character has none of its own. Never shown: it is prompt text."""
+    scan_depth: int = 4
+    """Newest messages in which lore looks for its keys, where neither entry nor book says."""
+    lore_share: float = 0.25
+    """The part of the budget that lore may take."""
     compliance: Compliance = Compliance()
     levels: Mapping[str, Level] = field(default_factory=dict)
 
@@ -138,6 +144,8 @@ class Settings:
             "audit": self.audit,
             "audit_content": self.audit_content,
             "calibration": self.calibration,
+            "scan_depth": self.scan_depth,
+            "lore_share": self.lore_share,
         }
         always = ("context_swapping", "smart_truncation")
         return {
@@ -200,6 +208,9 @@ _ACCOUNT_ONLY: dict[str, tuple[_Check, str]] = {
     "audit": (lambda value: value in ("required", "best-effort"), '"required" or "best-effort"'),
     "audit_content": (lambda value: value in ("full", "hashes", "none"), '"full", "hashes" or "none"'),
     "calibration": (lambda value: value in ("on", "off"), '"on" or "off"'),
+    "system_prompt": (lambda value: isinstance(value, str) and len(value) <= 200_000, "a text"),
+    "scan_depth": (lambda value: _is_count(value) and value <= 10_000, "a number of messages"),
+    "lore_share": (lambda value: _is_amount(value) and value <= 1, "a number from 0 to 1"),
 }
 _CAMEL = re.compile(r"(?<=[a-z])([A-Z])")
 
