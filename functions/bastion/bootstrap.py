@@ -85,7 +85,7 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
     planner = Planner(config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers))
-    known = ConfiguredAccounts(_configured(config.file.accounts), accounts)
+    known = ConfiguredAccounts(_configured(config.file.accounts), accounts, ports.clock)
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)
     exchange = Exchange(planner, providers, audits, ports.clock, ports.random, ports.log, config.timeout, calibrator)

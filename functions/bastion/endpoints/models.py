@@ -44,14 +44,14 @@ class Models:
         """List the models that the account may use."""
         access = await self._authenticate(request, "call", "preview")
         rules = self._rules(access)
-        models = self._planner.catalogue.models.values()
+        models = self._planner.catalogue_of(access).models.values()
         usable = [model for model in models if compliance_fault(model, rules, access.models) is None]
         return Reply.json({"object": "list", "data": [_shown(model) for model in usable]})
 
     async def show(self, request: Request) -> Reply:
         """Show one model, by any name that a call could use. Raises ModelNotFound, ModelNotAllowed."""
         access = await self._authenticate(request, "call", "preview")
-        model = self._planner.catalogue.resolve(request.path_params["model"])
+        model = self._planner.catalogue_of(access).resolve(request.path_params["model"])
         check_allowed(model, self._rules(access), access.models)
         return Reply.json(_shown(model))
 

@@ -20,17 +20,8 @@ from typing import Any
 
 from contextshift.body import Edits
 from contextshift.budget import Budget, requested_reply
-from contextshift.catalogue import (
-    Candidate,
-    Catalogue,
-    Model,
-    Needs,
-    check_allowed,
-    choose_larger,
-    cost_fault,
-    needs_of,
-    reserve_for,
-)
+from contextshift.catalogue import Catalogue, Model, check_allowed, cost_fault, reserve_for
+from contextshift.choosing import Candidate, choose_larger
 from contextshift.errors import (
     ContextShiftError,
     InvalidInput,
@@ -41,6 +32,7 @@ from contextshift.errors import (
 from contextshift.hosting import acts_when_fitting
 from contextshift.measuring import CounterFor, Measure, Question, measure, proved_by_bytes
 from contextshift.messages import Message, Source, source_of
+from contextshift.needs import Needs, needs_of
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.settings import Settings

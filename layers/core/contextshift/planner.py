@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from contextshift.body import JsonBody
@@ -16,6 +17,7 @@ from contextshift.errors import InvalidSetting, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
+from contextshift.overlay import overlaid
 from contextshift.ports import Access
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
@@ -23,6 +25,10 @@ from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 
 __all__ = ["Call", "Dialect", "Planned", "Planner", "UsageReader"]
+
+
+_OVERLAYS = 64
+"""Overlaid catalogues kept at hand; each is a dictionary of the same models."""
 
 
 class UsageReader(Protocol):
@@ -101,6 +107,17 @@ class Planner:
         self._counter_for = counter_for
         self._registry = registry or ContextStrategyRegistry()
         self._rater = rater
+        # By the overlays' own text: whatever changes them, and nothing else, makes them read anew.
+        self._overlaid = lru_cache(maxsize=_OVERLAYS)(partial(overlaid, catalogue))
+
+    def catalogue_of(self, access: Access) -> Catalogue:
+        """Return the catalogue as it stands for an account. Raises StoreUnavailable where an overlay is not one."""
+        if not access.overlays:
+            return self.catalogue
+        try:
+            return self._overlaid(access.overlays)
+        except InvalidSetting as error:
+            raise StoreUnavailable(f"an overlay of the catalogue cannot be read: {error.path}") from None
 
     def plan_of(self, access: Access) -> Plan:
         """Return the account's plan. Raises StoreUnavailable where this deployment does not know it."""
@@ -118,13 +135,21 @@ class Planner:
         settings = self.settings(access, call.overrides, (Level.REQUEST,))
         self._registry.get(settings.context_strategy)
         check_indices(settings, call.messages)
-        model = self.catalogue.resolve(str(call.body.value["model"]))
+        catalogue = self.catalogue_of(access)
+        model = catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
         calibration = access.calibration if settings.calibration == "on" else Calibration()
         return Question(
-            model, call.messages, call.body.value, settings, access.models, size=size, calibration=calibration
+            model,
+            call.messages,
+            call.body.value,
+            settings,
+            access.models,
+            size=size,
+            calibration=calibration,
+            catalogue=catalogue,
         )
 
     def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
@@ -138,7 +163,7 @@ class Planner:
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""
         counter_for = corrected(self._counter_for, question.calibration)
-        decision = fit(question, self.catalogue, counter_for, self._registry)
+        decision = fit(question, question.catalogue or self.catalogue, counter_for, self._registry)
         if question.notes:
             decision = replace(decision, diagnostics=[*question.notes, *decision.diagnostics])
         return Planned(question, decision)
