@@ -32,9 +32,10 @@ CORE_LEVELS = [
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
-    {"", "lambda_events", "runtime_api", "config_file", "wire", "stores", "tokenizers", "providers", "auth"},
-    {"config", "problems", "admin_commands"},
-    {"respond", "admin"},
+    {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth"},
+    {"config_file", "problems", "admin_commands"},
+    {"config", "respond"},
+    {"admin"},
     {"telemetry", "endpoints"},
     {"app"},
     {"bootstrap"},

@@ -20,6 +20,7 @@ from contextshift.settings import Compliance
 __all__ = [
     "Catalogue",
     "Model",
+    "PriceTier",
     "Prices",
     "check_allowed",
     "compliance_fault",
@@ -30,6 +31,15 @@ __all__ = [
     "reserve_for",
     "usd",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """Prices of prompts longer than so many tokens, for all their tokens and those of the reply."""
+
+    above: int
+    input: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +64,8 @@ class Model:
     cached_input_price: float | None = None
     cache_write_price: float | None = None
     output_price: float | None = None
-    long_prompt: int | None = None
-    """Prompts longer than this have prices of their own, for all their tokens and those of the reply."""
-    long_input_price: float | None = None
-    long_output_price: float | None = None
+    price_tiers: tuple[PriceTier, ...] = ()
+    """Prices of longer prompts, the shortest first."""
     message_rules: frozenset[str] = frozenset()
     unsupported_parameters: frozenset[str] = frozenset()
     """Top-level fields of a request that the model refuses, or takes without heeding them."""
@@ -229,17 +237,16 @@ class Prices:
 def prices_for(model: Model, prompt: int) -> Prices | None:
     """Return the prices of a prompt of so many tokens, None where one is unknown.
 
-    Beyond ``long_prompt`` what a provider reads from its cache becomes dearer in the same proportion.
+    In a tier of longer prompts, what a provider reads from its cache becomes dearer in the input's proportion.
     """
     if model.input_price is None or model.output_price is None:
         return None
     cached = model.input_price if model.cached_input_price is None else model.cached_input_price
-    if model.long_prompt is None or prompt <= model.long_prompt:
+    tier = next((tier for tier in reversed(model.price_tiers) if prompt > tier.above), None)
+    if tier is None:
         return Prices(model.input_price, cached, model.output_price)
-    long_input = model.input_price if model.long_input_price is None else model.long_input_price
-    long_output = model.output_price if model.long_output_price is None else model.long_output_price
     share = cached / model.input_price if model.input_price else 1.0
-    return Prices(long_input, long_input * share, long_output)
+    return Prices(tier.input, tier.input * share, tier.output)
 
 
 def request_cost(model: Model, prompt: int, reserve: int) -> float | None:

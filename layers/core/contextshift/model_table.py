@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from contextshift.catalogue import Model
+from contextshift.catalogue import Model, PriceTier
 from contextshift.errors import InvalidSetting
 from contextshift.needs import Limit
 
@@ -47,6 +47,7 @@ _TEXT: _Check = (_is_text, "a text that is not empty")
 _PRICE: _Check = (_is_price, "a number, not negative")
 _WHOLE: _Check = (_is_whole, "a whole number, not negative")
 _TEXTS: _Check = (_is_texts, "a list of texts")
+_TIERS: _Check = (lambda value: isinstance(value, list), "a list of tables")
 _LIMITS: _Check = (lambda value: isinstance(value, Mapping), "a table of limits by parameter")
 
 MODEL_KEYS: Mapping[str, _Check] = {
@@ -64,9 +65,7 @@ MODEL_KEYS: Mapping[str, _Check] = {
     "cached_input_price": _PRICE,
     "cache_write_price": _PRICE,
     "output_price": _PRICE,
-    "long_prompt": _WHOLE,
-    "long_input_price": _PRICE,
-    "long_output_price": _PRICE,
+    "price_tiers": _TIERS,
     "message_rules": _TEXTS,
     "unsupported_parameters": _TEXTS,
     "parameter_limits": _LIMITS,
@@ -82,6 +81,7 @@ _LIMIT_KEYS: Mapping[str, tuple[str, _Check]] = {
     "max_items": ("most_items", _WHOLE),
     "only": ("only", (_is_scalars, "a list of texts, numbers or booleans")),
 }
+_TIER_KEYS: Mapping[str, _Check] = {"above": _WHOLE, "input": _PRICE, "output": _PRICE}
 _SETS = frozenset(("capabilities", "regions", "certifications", "message_rules", "unsupported_parameters"))
 _REQUIRED = frozenset(("provider", "upstream_name"))
 _UNKNOWN = Model("", "", "")
@@ -140,9 +140,20 @@ def _field(key: str, value: Any, path: str) -> Any:
         return frozenset(value)
     if key == "aliases":
         return tuple(value)
+    if key == "price_tiers":
+        tiers = [_tier(tier, f"{path}[{index}]") for index, tier in enumerate(value)]
+        return tuple(sorted(tiers, key=lambda tier: tier.above))
     if key == "parameter_limits":
         return {name: _limit(limit, f"{path}.{name}") for name, limit in value.items()}
     return value
+
+
+def _tier(table: object, path: str) -> PriceTier:
+    if not isinstance(table, Mapping) or table.keys() != _TIER_KEYS.keys():
+        raise InvalidSetting(f"must hold {', '.join(_TIER_KEYS)}, and nothing else", path, "invalid_type")
+    for key, check in _TIER_KEYS.items():
+        _checked(check, table[key], f"{path}.{key}")
+    return PriceTier(**table)
 
 
 def _limit(table: object, path: str) -> Limit:
