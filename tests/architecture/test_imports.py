@@ -34,7 +34,7 @@ CORE_LEVELS = [
 SERVICE_LEVELS = [
     {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth"},
     {"config_file", "problems", "admin_commands"},
-    {"config", "respond"},
+    {"config", "respond", "admin_models"},
     {"admin"},
     {"telemetry", "endpoints"},
     {"app"},
