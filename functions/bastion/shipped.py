@@ -6,6 +6,7 @@ file holds::
     {"name": "groq",
      "provider": {keys of [providers.groq]},
      "sources": [{"url": …, "read": the day, "of": what was taken from it}],
+     "kept": [keys that a refresh leaves alone],
      "shared": {keys that every model below has},
      "groups": {"gpt-oss": {keys of the models that say "group": "gpt-oss"}},
      "models": {"groq/openai/gpt-oss-20b": {keys of [models.…]}}}
