@@ -309,3 +309,60 @@ def test_without_an_overlay_the_catalogue_itself_is_used_and_with_one_it_is_made
 def test_an_overlay_that_cannot_be_read_stops_the_call(document: str) -> None:
     with pytest.raises(StoreUnavailable):
         planner().catalogue_of(replace(ACCESS, overlays=(document,)))
+
+
+# -- counts that could not win -----------------------------------------------------------------------
+
+PRICES = st.none() | st.sampled_from([0.1, 0.5, 1.0, 5.0, 50.0])
+
+
+@given(
+    models=st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), PRICES, PRICES, st.integers(50, 400)), max_size=8),
+    counts=st.fixed_dictionaries({name: st.integers(40, 200) for name in "abc"}),
+    counted=st.sets(st.sampled_from("abc")),
+)
+def test_leaving_out_slow_counts_never_changes_the_choice(
+    models: list[tuple[str, float | None, float | None, int]], counts: dict[str, int], counted: set[str]
+) -> None:
+    others = [
+        model(f"m{index}", "other", tokenizer=tokenizer, input_price=price, output_price=reply, context_window=window)
+        for index, (tokenizer, price, reply, window) in enumerate(models)
+    ]
+    needs = needs_of({"max_tokens": 5}, [])
+    asked: set[str] = set()
+
+    def count_for(one: Model) -> tuple[int, int]:
+        asked.add(one.tokenizer or "")
+        return counts[one.tokenizer or ""], 0
+
+    whole, _ = choose_larger(model("asked"), others, needs, Settings(), None, count_for)
+    asked.clear()
+    pruned, candidates = choose_larger(
+        model("asked"), others, needs, Settings(), None, count_for, lambda one: one.tokenizer in counted | asked
+    )
+    assert pruned == whole
+    for candidate in candidates:
+        assert candidate.reason != "not-evaluated" or candidate.model.tokenizer not in counted
+
+
+def test_a_dear_model_of_an_unused_tokenizer_is_not_counted() -> None:
+    cheap = model("cheap", "x", tokenizer="a", input_price=0.1, output_price=0.1)
+    dear = model("dear", "y", tokenizer="b", input_price=5.0, output_price=5.0)
+    loaded: list[str | None] = []
+
+    def count_for(one: Model) -> tuple[int, int]:
+        loaded.append(one.tokenizer)
+        return 50, 0
+
+    winner, candidates = choose_larger(
+        model("asked"),
+        [dear, cheap],
+        needs_of({}, []),
+        Settings(),
+        None,
+        count_for,
+        lambda one: one.tokenizer in loaded,
+    )
+    assert winner is cheap
+    assert [candidate.reason for candidate in candidates] == ["not-evaluated", "accepted"]
+    assert loaded == ["a"]

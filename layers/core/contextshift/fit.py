@@ -231,9 +231,12 @@ def _larger(
         found = measured_by(model)
         return found.prompt, found.margin
 
+    def is_counted(model: Model) -> bool:
+        return id(counter_for(model)) in measured
+
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
-        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for
+        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for, is_counted
     )
     return (None if winner is None else measured_by(winner)), candidates
 
