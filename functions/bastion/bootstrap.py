@@ -86,7 +86,9 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     providers = ports.providers or _providers(config, ports.clock, counter, closing)
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
-    planner = Planner(config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers))
+    planner = Planner(
+        config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers), ports.clock
+    )
     known = ConfiguredAccounts(_configured(config.file.accounts), accounts, ports.clock)
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)

@@ -167,6 +167,24 @@ def test_a_candidate_must_take_the_parameters_and_their_values(request_fields: d
     assert candidate.reason == reason
 
 
+@pytest.mark.parametrize(
+    ("end", "today", "reason"),
+    [
+        ("2026-12-01", "2026-11-30", "accepted"),
+        ("2026-12-01", "2026-12-01", "shutdown"),
+        ("2026-12-01", "2027-01-01", "shutdown"),
+        ("2026-12-01", "", "accepted"),
+        (None, "2027-01-01", "accepted"),
+    ],
+)
+def test_a_model_that_has_been_shut_down_is_not_chosen(end: str | None, today: str, reason: str) -> None:
+    other, needs = model("other", shutdown_date=end), needs_of({}, [])
+    _, (candidate,) = choose_larger(
+        model("asked"), [other], needs, Settings(), None, lambda _: (10, 0), lambda _: True, today
+    )
+    assert candidate.reason == reason
+
+
 # -- tables ------------------------------------------------------------------------------------------
 
 FULL: dict[str, Any] = {
@@ -212,6 +230,9 @@ def test_a_table_with_every_key_is_a_model_with_every_field() -> None:
     [
         *((key, value) for key in FULL for value in (object(), True) if value is not None),
         ("contxt_window", 5),
+        ("shutdown_date", "soon"),
+        ("shutdown_date", "2026-13-01"),
+        ("shutdown_date", "20261201"),
         ("context_window", -1),
         ("context_window", 1.5),
         ("input_price", float("nan")),

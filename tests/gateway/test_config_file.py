@@ -82,6 +82,13 @@ price_tiers = [{ above = 30, input = 2.0, output = 3 }]
     assert model.price_tiers == (PriceTier(30, 2.0, 3),)
 
 
+@pytest.mark.parametrize("written", ["'2027-01-31'", "2027-01-31", "2027-01-31T10:00:00Z"])
+def test_a_date_may_be_a_text_or_tomls_own(tmp_path: Path, written: str) -> None:
+    assert (
+        read(tmp_path, GROUND + f"shutdown_date = {written}").catalogue.resolve("small").shutdown_date == "2027-01-31"
+    )
+
+
 def test_a_provider_without_its_key_is_known_and_not_offered(tmp_path: Path) -> None:
     text = GROUND.replace("[models", "api_key_env = 'MAIN_KEY'\nmodels = ['wild-*']\n[models")
     without = read(tmp_path, text)

@@ -73,7 +73,8 @@ def test_a_model_is_plausible(model: Model) -> None:
         assert model.cached_input_price is None or 0 < model.cached_input_price <= model.input_price
         assert model.cache_write_price is None or model.cache_write_price >= model.input_price
     if model.shutdown_date is not None:
-        date.fromisoformat(model.shutdown_date)
+        read = max(source["read"] for source in DOCUMENTS[model.provider]["sources"])
+        assert date.fromisoformat(read) < date.fromisoformat(model.shutdown_date), "it was gone when it was read"
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

@@ -73,6 +73,7 @@ class Model:
     """Which values it takes of those that it takes."""
     aliases: tuple[str, ...] = ()
     shutdown_date: str | None = None
+    """As an ISO date."""
     successor: str | None = None
 
 

@@ -40,19 +40,21 @@ def choose_larger(
     allowed: Sequence[str] | None,
     count_for: CountFor,
     is_counted: Callable[[Model], bool] = lambda _: True,
+    today: str = "",
 ) -> tuple[Model | None, list[Candidate]]:
     """Choose the model to swap to, and say of every other why not.
 
     Same provider first, then the cheapest for this request, then the smallest window. Cheap tests come
     first; another provider's models are not counted once one of the same provider passed, nor by a tokenizer that
-    has not counted this request yet (``is_counted``) where one that passed is cheaper by far.
+    has not counted this request yet (``is_counted``) where one that passed is cheaper by far. ``today`` is an ISO
+    date; a model whose provider has shut it down by then is passed over.
     """
     verdicts: dict[str, str] = {}
     open_models: list[Model] = []
     for model in models:
         if model.name == asked.name:
             continue
-        fault = _cheap_fault(model, needs, settings, allowed)
+        fault = _cheap_fault(model, needs, settings, allowed, today)
         if fault is None:
             open_models.append(model)
         verdicts[model.name] = fault or Passed.NOT_EVALUATED
@@ -104,11 +106,15 @@ def _cost(model: Model, prompt: int, reserve: int) -> float:
     return math.inf if cost is None else cost
 
 
-def _cheap_fault(model: Model, needs: Needs, settings: Settings, allowed: Sequence[str] | None) -> str | None:
+def _cheap_fault(
+    model: Model, needs: Needs, settings: Settings, allowed: Sequence[str] | None, today: str
+) -> str | None:
     """Return a reason that needs no count, None where only counting can tell."""
     fault = compliance_fault(model, settings.compliance, allowed)
     if fault is not None:
         return str(fault)
+    if today and model.shutdown_date is not None and model.shutdown_date <= today:
+        return str(Passed.SHUTDOWN)
     if model.context_window is None:
         return str(Passed.WINDOW)
     for capability in needs.capabilities:

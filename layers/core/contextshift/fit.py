@@ -236,7 +236,14 @@ def _larger(
 
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
-        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for, is_counted
+        asked.model,
+        catalogue.models.values(),
+        needs,
+        question.settings,
+        question.allowed,
+        count_for,
+        is_counted,
+        question.today,
     )
     return (None if winner is None else measured_by(winner)), candidates
 

@@ -52,6 +52,8 @@ class Question:
     """What was found on the way to the question, for the diagnostics."""
     catalogue: Catalogue | None = None
     """What the model was found in and another is chosen from, where it is not the deployment's own."""
+    today: str = ""
+    """As an ISO date: no model is chosen that has been shut down by then; empty where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)

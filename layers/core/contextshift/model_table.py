@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from contextshift.catalogue import Model, PriceTier
@@ -21,6 +22,15 @@ _Check = tuple[Callable[[object], bool], str]
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
+
+
+def _is_date(value: object) -> bool:
+    if isinstance(value, date):
+        return True
+    try:
+        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
 
 
 def _is_number(value: object) -> bool:
@@ -44,6 +54,7 @@ def _is_scalars(value: object) -> bool:
 
 
 _TEXT: _Check = (_is_text, "a text that is not empty")
+_DATE: _Check = (_is_date, "a date, as 2027-01-31")
 _PRICE: _Check = (_is_price, "a number, not negative")
 _WHOLE: _Check = (_is_whole, "a whole number, not negative")
 _TEXTS: _Check = (_is_texts, "a list of texts")
@@ -70,7 +81,7 @@ MODEL_KEYS: Mapping[str, _Check] = {
     "unsupported_parameters": _TEXTS,
     "parameter_limits": _LIMITS,
     "aliases": _TEXTS,
-    "shutdown_date": _TEXT,
+    "shutdown_date": _DATE,
     "successor": _TEXT,
 }
 """Every key of a table with what its value must be; each is a field of `Model`."""
@@ -138,6 +149,8 @@ def _checked(check: _Check, value: object, path: str) -> None:
 def _field(key: str, value: Any, path: str) -> Any:
     if key in _SETS:
         return frozenset(value)
+    if key == "shutdown_date":
+        return str(value)[:10]  # TOML has dates of its own, with a time or without
     if key == "aliases":
         return tuple(value)
     if key == "price_tiers":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
 from contextshift.overlay import overlaid
-from contextshift.ports import Access
+from contextshift.ports import Access, Clock
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
 from contextshift.report import audit_document
@@ -29,6 +30,10 @@ __all__ = ["Call", "Dialect", "Planned", "Planner", "UsageReader"]
 
 _OVERLAYS = 64
 """Overlaid catalogues kept at hand; each is a dictionary of the same models."""
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 class UsageReader(Protocol):
@@ -101,12 +106,14 @@ class Planner:
         counter_for: CounterFor,
         registry: ContextStrategyRegistry | None = None,
         rater: Rater | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.catalogue = catalogue
         self._plans = plans
         self._counter_for = counter_for
         self._registry = registry or ContextStrategyRegistry()
         self._rater = rater
+        self._clock = clock
         # By the overlays' own text: whatever changes them, and nothing else, makes them read anew.
         self._overlaid = lru_cache(maxsize=_OVERLAYS)(partial(overlaid, catalogue))
 
@@ -150,6 +157,7 @@ class Planner:
             size=size,
             calibration=calibration,
             catalogue=catalogue,
+            today="" if self._clock is None else _date(self._clock.now()),
         )
 
     def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:

@@ -115,6 +115,7 @@ def test_a_running_service_serves_what_was_laid_over_its_catalogue(
             assert main(["--store", store, "--config", str(tmp_path / "bastion.toml"), "models", *arguments], {}) == 0
 
         run("put", "house", "provider=main", "upstream_name=house-1", "context_window=500", "tokenizer=words")
+        run("put", "past", "provider=main", "context_window=470", "tokenizer=words", "shutdown_date=2020-01-01")
         run("put", "small", "input_price=9", 'parameter_limits={"temperature":{"max":1}}')
         run("hide", "plain")
         capsys.readouterr()
