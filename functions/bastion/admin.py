@@ -1,4 +1,4 @@
-"""``bastion-admin``: accounts, keys and settings, over the same stores as the service.
+"""``bastion-admin``: accounts, keys, settings and overlays of the catalogue, over the same stores as the service.
 
 ::
 
@@ -6,10 +6,13 @@
     bastion-admin key create acme --scope call --scope audit --expires 90d
     bastion-admin key rotate acme 3f9a0c12d4e5 --overlap 24h
     bastion-admin settings set acme context_swapping=true 'regions=["eu"]'
+    bastion-admin models put gpt-5.5 input_price=4.5
+    bastion-admin models put house-7b provider=openai context_window=32768 --account acme
 
 Where they are is ``--store``, as ``sqlite:PATH`` or ``dynamodb:CONTROL,CHATS[@ENDPOINT]``; else it is where the
 service with the same environment keeps them: the tables of BASTION_CONTROL_TABLE and BASTION_CHATS_TABLE, or a
-file in BASTION_DATA. A key is printed once, by the command that made it, and nowhere else.
+file in BASTION_DATA. Models are checked against the catalogue of ``--config``, else of BASTION_CONFIG, else of the
+shipped deployment (tables) or the demo (a file). A key is printed once, by the command that made it, and nowhere else.
 
 Ends with 0; 1 where the request is refused (no such account, changed meanwhile), 2 where it is not
 understood, 3 where the store cannot be reached.
@@ -30,7 +33,10 @@ from pathlib import Path
 from typing import Any
 
 from bastion import admin_commands as commands
+from bastion import admin_models
 from bastion.admin_commands import Command, Refused, Report
+from bastion.config import DEPLOYMENT, Config
+from bastion.config_file import ConfigError
 from contextshift.errors import InvalidInput, StoreError
 from contextshift.keys import SCOPES
 from contextshift.ports import AccountAdmin
@@ -42,10 +48,11 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     """Run one command and return its exit status; the arguments default to those of the process."""
     environ = os.environ if environ is None else environ
     arguments = _parser(environ).parse_args(argv)
+    arguments.ground = lambda: _ground(arguments, environ)
     try:
         with _opened(arguments.store, environ) as accounts:
             report = asyncio.run(arguments.command(accounts, arguments))
-    except (InvalidInput, ValueError) as error:
+    except (InvalidInput, ConfigError, ValueError) as error:
         return _complain(_explained(error), 2)
     except StoreError as error:
         return _complain(str(error), 3)
@@ -101,6 +108,16 @@ def _opened(store: str, environ: Mapping[str, str]) -> Iterator[AccountAdmin]:
         raise ValueError("a store is sqlite:PATH or dynamodb:CONTROL,CHATS[@ENDPOINT]")
 
 
+def _ground(arguments: argparse.Namespace, environ: Mapping[str, str]) -> admin_models.Ground:
+    """Read what an overlay is laid over from the service's configuration, keys or no keys."""
+    from bastion.tokenizers.registry import TOKENIZERS
+
+    shipped = str(DEPLOYMENT) if arguments.store.startswith("dynamodb:") else ""
+    path = arguments.config or environ.get("BASTION_CONFIG") or shipped
+    file = Config.from_environ({**environ, "BASTION_CONFIG": path}).file
+    return admin_models.Ground(file.whole, frozenset(file.providers), frozenset(TOKENIZERS))
+
+
 # -- the command line --------------------------------------------------------------------------------
 
 
@@ -109,10 +126,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--store", default=_store_of_the_service(environ), help="sqlite:PATH or dynamodb:…")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--by", default=_user(environ), help="who changes settings (default: the user)")
-    things = parser.add_subparsers(required=True, metavar="account|key|settings")
+    parser.add_argument("--config", help="the file with the providers and models that overlays are checked against")
+    things = parser.add_subparsers(required=True, metavar="account|key|settings|models")
     _add_account(things.add_parser("account", help="create, show, update"))
     _add_key(things.add_parser("key", help="create, rotate, expire, revoke, list"))
     _add_settings(things.add_parser("settings", help="show, set, unset"))
+    _add_models(things.add_parser("models", help="list, put, hide, remove"))
     return parser
 
 
@@ -158,6 +177,24 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     unset.add_argument("name", nargs="+")
     for verb in (change, unset):
         verb.add_argument("--version", type=int, help="only if the settings still have this version")
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(required=True, metavar="list|put|hide|remove")
+    for name, command, keys in (
+        ("list", admin_models.models_list, None),
+        ("put", admin_models.models_put, ("assignment", "+", "KEY=VALUE", "the value is JSON, else text")),
+        ("hide", admin_models.models_hide, None),
+        ("remove", admin_models.models_remove, ("key", "*", "KEY", "a key to leave to the catalogue (default: all)")),
+    ):
+        verb = verbs.add_parser(name)
+        verb.set_defaults(command=command)
+        verb.add_argument("--account", help="for this account only (default: for everyone)")
+        if name != "list":
+            verb.add_argument("name", help="the model's")
+        if keys is not None:
+            argument, many, metavar, text = keys
+            verb.add_argument(argument, nargs=many, metavar=metavar, help=text)
 
 
 def _verb(verbs: Any, name: str, command: Command) -> argparse.ArgumentParser:

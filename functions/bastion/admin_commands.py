@@ -24,6 +24,8 @@ __all__ = [
     "account_create",
     "account_show",
     "account_update",
+    "assignment",
+    "existing_account",
     "key_create",
     "key_expire",
     "key_list",
@@ -63,13 +65,13 @@ async def account_create(accounts: AccountAdmin, arguments: argparse.Namespace) 
 
 async def account_show(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Show an account."""
-    plan, models = await _existing(accounts, arguments.account)
+    plan, models = await existing_account(accounts, arguments.account)
     return {"account": arguments.account, "plan": plan, "models": "all" if models is None else list(models)}
 
 
 async def account_update(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Change an account's plan, its models, or both."""
-    plan, models = await _existing(accounts, arguments.account)
+    plan, models = await existing_account(accounts, arguments.account)
     if arguments.all_models:
         models = None
     elif arguments.model is not None:
@@ -78,7 +80,8 @@ async def account_update(accounts: AccountAdmin, arguments: argparse.Namespace) 
     return await account_show(accounts, arguments)
 
 
-async def _existing(accounts: AccountAdmin, account: str) -> tuple[str, tuple[str, ...] | None]:
+async def existing_account(accounts: AccountAdmin, account: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return an account's plan and models. Raises Refused where there is none."""
     known = await accounts.account(account)
     if known is None:
         raise Refused(f"there is no account {account}")
@@ -90,7 +93,7 @@ async def _existing(accounts: AccountAdmin, account: str) -> tuple[str, tuple[st
 
 async def key_create(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Make a key, and return it for the only time."""
-    await _existing(accounts, arguments.account)
+    await existing_account(accounts, arguments.account)
     scopes = frozenset(arguments.scope or ("call",))
     return await _made(accounts, arguments.account, scopes, _instant(arguments.expires), arguments.label)
 
@@ -124,7 +127,7 @@ async def key_revoke(accounts: AccountAdmin, arguments: argparse.Namespace) -> R
 
 async def key_list(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """List an account's keys, oldest first, without the keys themselves."""
-    await _existing(accounts, arguments.account)
+    await existing_account(accounts, arguments.account)
     return [_shown(key) for key in await accounts.keys(arguments.account)]
 
 
@@ -177,7 +180,7 @@ def _state(key: KeyRecord) -> str:
 
 async def settings_show(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Show an account's settings with who changed them last."""
-    await _existing(accounts, arguments.account)
+    await existing_account(accounts, arguments.account)
     stored = await accounts.settings(arguments.account)
     changed = {"updated": _date(stored.updated_at), "by": stored.updated_by} if stored.version else {}
     return {"account": arguments.account, "version": stored.version, **changed, "values": dict(stored.values)}
@@ -185,7 +188,7 @@ async def settings_show(accounts: AccountAdmin, arguments: argparse.Namespace) -
 
 async def settings_set(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Set some of an account's settings."""
-    given = dict(_assignment(text) for text in arguments.assignment)
+    given = dict(assignment(text) for text in arguments.assignment)
     return await _settings_change(accounts, arguments, lambda values: {**values, **given})
 
 
@@ -204,7 +207,7 @@ async def _settings_change(
     change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Report:
     """Change what is stored, unless somebody else has done so since it was read (or since ``--version``)."""
-    await _existing(accounts, arguments.account)
+    await existing_account(accounts, arguments.account)
     stored = await accounts.settings(arguments.account)
     expected = stored.version if arguments.version is None else arguments.version
     values = check_account_settings(change(stored.values))
@@ -214,7 +217,7 @@ async def _settings_change(
     return await settings_show(accounts, arguments)
 
 
-def _assignment(text: str) -> tuple[str, Any]:
+def assignment(text: str) -> tuple[str, Any]:
     """Read ``name=value``; a value that is not JSON is taken as text."""
     name, equals, value = text.partition("=")
     if not equals:

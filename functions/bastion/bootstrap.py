@@ -24,9 +24,10 @@ from bastion.providers.embeddings import EmbeddingRelevance
 from bastion.providers.http import HttpProvider, new_client
 from bastion.stores.configured import ConfiguredAccounts
 from bastion.telemetry import JsonEventLog
-from bastion.tokenizers.registry import counter_for, family_of
+from bastion.tokenizers.registry import TOKENIZERS, counter_for, family_of
 from contextshift.calibrating import Calibrator
 from contextshift.catalogue import Catalogue, Model
+from contextshift.errors import ModelNotFound
 from contextshift.exchange import Exchange
 from contextshift.keys import hash_key
 from contextshift.planner import Planner
@@ -78,14 +79,17 @@ class Ports:
 def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     """Make the services that a configuration asks for. Nothing here does I/O."""
     ports = ports or Ports()
+    _check_tokenizers(config.file.whole)
     counter = _counters(config)
     closing = AsyncExitStack()
     accounts, audits = _stores(config, ports, closing)
     providers = ports.providers or _providers(config, ports.clock, counter, closing)
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
-    planner = Planner(config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers))
-    known = ConfiguredAccounts(_configured(config.file.accounts), accounts)
+    planner = Planner(
+        config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers), ports.clock
+    )
+    known = ConfiguredAccounts(_configured(config.file.accounts), accounts, ports.clock)
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)
     exchange = Exchange(
@@ -127,6 +131,12 @@ def log_to_stdout() -> None:
     logger.propagate = False
 
 
+def _check_tokenizers(catalogue: Catalogue) -> None:
+    for model in catalogue.models.values():
+        if model.tokenizer is not None and model.tokenizer not in TOKENIZERS:
+            raise ConfigError(f"models.{model.name}.tokenizer: must be one of {', '.join(TOKENIZERS)}")
+
+
 def _counters(config: Config) -> Callable[[Model], TokenCounter]:
     """Return the counter of a model; models of one family and tokenizer share one, and with it its counts."""
     folders = (config.vocab,)
@@ -137,7 +147,9 @@ def _counters(config: Config) -> Callable[[Model], TokenCounter]:
 
     def of(model: Model) -> TokenCounter:
         family = family_of(model.upstream_name)
-        return counter(model.tokenizer, family.prefix if family else "")
+        # An overlay may name a tokenizer that only a later version has.
+        known = model.tokenizer is None or model.tokenizer in TOKENIZERS
+        return counter(model.tokenizer if known else "estimate", family.prefix if family else "")
 
     return of
 
@@ -180,7 +192,11 @@ def _providers(
 
 def _echo(catalogue: Catalogue, clock: Clock, counter: Callable[[Model], TokenCounter]) -> EchoProvider:
     def count_prompt(request: Mapping[str, Any]) -> int:
-        count = counter(catalogue.resolve(request["model"]))
+        try:
+            model = catalogue.resolve(request["model"])
+        except ModelNotFound:  # a store's overlay may know more
+            model = Model(request["model"], "", request["model"])
+        count = counter(model)
         return sum(map(count, request["messages"])) + count.fixed(request)
 
     return EchoProvider(clock, count_prompt)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bastion.config_file import ConfigError, FileConfig, read_file
 
-__all__ = ["Config"]
+__all__ = ["DEPLOYMENT", "Config"]
 
 DATA = Path(__file__).parent / "data"
 DEMO = DATA / "demo.toml"

@@ -1,4 +1,4 @@
-"""The configuration file: providers, models, plans and accounts, as TOML.
+"""The configuration file: providers, models, plans and accounts, as TOML, over the shipped catalogue where it says so.
 
 A file that is wrong stops the start, with the path of the key at fault: a misspelt limit must not pass for
 an unset one.
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bastion.shipped import shipped_tables
 from contextshift.catalogue import Catalogue, Model
 from contextshift.errors import InvalidSetting
+from contextshift.model_table import model_of
 from contextshift.settings import Overrides, Plan, check_account_settings
 
 __all__ = ["AccountConfig", "ConfigError", "FileConfig", "ProviderConfig", "read_file"]
@@ -32,10 +34,17 @@ class ProviderConfig:
     """``openai`` (any compatible endpoint) or ``echo``, the built-in demo."""
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    """The variable that holds its key, for a provider that needs one."""
     auth: str = "bearer"
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     patterns: tuple[str, ...] = ()
+
+    @property
+    def available(self) -> bool:
+        """Whether it can be called: it has its key, or needs none."""
+        return self.api_key is not None or self.api_key_env is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +65,18 @@ class FileConfig:
 
     providers: Mapping[str, ProviderConfig]
     catalogue: Catalogue
+    """What is offered: the models of providers that are available."""
+    whole: Catalogue
+    """All that is configured, whether there is a key for it or not."""
     plans: Mapping[str, Plan]
     accounts: Mapping[str, AccountConfig]
     embeddings: str | None = None
-    """The model of the catalogue that rates relevance, where there is one."""
+    """The model of the catalogue that rates relevance, where there is one and its provider is available."""
+
+    @property
+    def unavailable(self) -> dict[str, str]:
+        """Providers that lack their key, with the variable that should hold it."""
+        return {one.name: one.api_key_env or "" for one in self.providers.values() if not one.available}
 
 
 _TEXT = (str,)
@@ -76,27 +93,6 @@ _PROVIDER_KEYS: dict[str, tuple[type, ...]] = {
     "headers": _TABLE,
     "query": _TABLE,
     "models": _LIST,
-}
-_MODEL_KEYS: dict[str, tuple[type, ...]] = {
-    "provider": _TEXT,
-    "upstream_name": _TEXT,
-    "context_window": _WHOLE,
-    "max_input": _WHOLE,
-    "max_output": _WHOLE,
-    "tokenizer": _TEXT,
-    "capabilities": _LIST,
-    "regions": _LIST,
-    "certifications": _LIST,
-    "retention_days": _NUMBER,
-    "input_price": _NUMBER,
-    "cached_input_price": _NUMBER,
-    "cache_write_price": _NUMBER,
-    "output_price": _NUMBER,
-    "message_rules": _LIST,
-    "unsupported_parameters": _LIST,
-    "aliases": _LIST,
-    "shutdown_date": _TEXT,
-    "successor": _TEXT,
 }
 _ACCOUNT_KEYS: dict[str, tuple[type, ...]] = {
     "plan": _TEXT,
@@ -121,15 +117,17 @@ def read_file(path: Path, environ: Mapping[str, str]) -> FileConfig:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
     for name in document:
-        if name not in (*_SECTIONS, "relevance"):
+        if name not in (*_SECTIONS, "relevance", "catalogue"):
             raise ConfigError(f"{name}: unknown section; known: {', '.join(_SECTIONS)}")
     tables = {name: _tables(document, name) for name in _SECTIONS}
+    for section, shipped in _shipped(document).items():
+        tables[section] = shipped | tables[section]
     providers = {name: _provider(name, table, environ) for name, table in tables["providers"].items()}
-    models = {name: _model(name, table, providers) for name, table in tables["models"].items()}
-    patterns = [(provider.name, pattern) for provider in providers.values() for pattern in provider.patterns]
+    whole = _catalogue(tables["models"], providers)
+    offered = whole.of_providers(name for name, provider in providers.items() if provider.available)
     plans = {name: _plan(name, table) for name, table in tables["plans"].items()}
     accounts = {name: _account(name, table, plans) for name, table in tables["accounts"].items()}
-    return FileConfig(providers, Catalogue(models, patterns), plans, accounts, _embeddings(document, models))
+    return FileConfig(providers, offered, whole, plans, accounts, _embeddings(document, whole, offered))
 
 
 def _tables(document: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
@@ -139,7 +137,24 @@ def _tables(document: Mapping[str, Any], section: str) -> dict[str, dict[str, An
     return tables
 
 
-def _embeddings(document: Mapping[str, Any], models: Mapping[str, Model]) -> str | None:
+def _shipped(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the tables that stand under the file's own, where it asks for the shipped catalogue."""
+    match document.get("catalogue"):
+        case None:
+            return {}
+        case "shipped":
+            return dict(zip(("providers", "models"), shipped_tables(), strict=True))
+        case _:
+            raise ConfigError('catalogue: must be "shipped"')
+
+
+def _catalogue(tables: Mapping[str, Any], providers: Mapping[str, ProviderConfig]) -> Catalogue:
+    models = {name: _model(name, table, providers) for name, table in tables.items()}
+    patterns = [(provider.name, pattern) for provider in providers.values() for pattern in provider.patterns]
+    return Catalogue(models, patterns)
+
+
+def _embeddings(document: Mapping[str, Any], whole: Catalogue, offered: Catalogue) -> str | None:
     table = document.get("relevance")
     if table is None:
         return None
@@ -147,9 +162,9 @@ def _embeddings(document: Mapping[str, Any], models: Mapping[str, Model]) -> str
         raise ConfigError("relevance: must be a table")
     _check("relevance", table, {"embeddings": _TEXT})
     name = table.get("embeddings")
-    if name is not None and name not in models:
+    if name is not None and name not in whole.models:
         raise ConfigError("relevance.embeddings: must name one of the models")
-    return None if name is None else str(name)
+    return str(name) if name in offered.models else None
 
 
 def _check(path: str, table: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> None:
@@ -178,7 +193,8 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
         name=name,
         kind=kind,
         base_url=table.get("base_url", ""),
-        api_key=environ.get(table["api_key_env"]) if "api_key_env" in table else None,
+        api_key=environ.get(table.get("api_key_env", "")) or None,
+        api_key_env=table.get("api_key_env"),
         auth=auth,
         headers={key: str(value) for key, value in table.get("headers", {}).items()},
         query={key: str(value) for key, value in table.get("query", {}).items()},
@@ -188,17 +204,13 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
 
 def _model(name: str, table: Mapping[str, Any], providers: Mapping[str, ProviderConfig]) -> Model:
     path = f"models.{name}"
-    _check(path, table, _MODEL_KEYS)
-    if table.get("provider") not in providers:
+    try:
+        model = model_of(name, table, path)
+    except InvalidSetting as error:
+        raise ConfigError(f"{error.path}: {error}") from error
+    if model.provider not in providers:
         raise ConfigError(f"{path}.provider: must name one of the providers")
-    sets = ("capabilities", "message_rules", "unsupported_parameters")
-    optional_sets = ("regions", "certifications")
-    values = {key: value for key, value in table.items() if key not in (*sets, *optional_sets, "aliases")}
-    values.setdefault("upstream_name", name)
-    for key in (*sets, *optional_sets):
-        if key in table:
-            values[key] = frozenset(table[key])
-    return Model(name=name, aliases=tuple(table.get("aliases", ())), **values)
+    return model
 
 
 def _plan(name: str, table: Mapping[str, Any]) -> Plan:

@@ -22,6 +22,8 @@ def main() -> int:
     except ConfigError as error:
         print(f"bastion: {error}", file=sys.stderr)
         return 2
+    for provider, variable in config.file.unavailable.items():
+        print(f"bastion: {variable} is not set, so the models of {provider} are not offered", file=sys.stderr)
     if config.demo:
         print(_welcome(config))
     log_to_stdout()

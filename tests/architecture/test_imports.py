@@ -19,10 +19,11 @@ CORE_LEVELS = [
     {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings"},
     {"messages", "words", "estimate", "vouching", "settings", "material", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports", "extract"},
+    {"needs"},
     {"protection", "strategies", "catalogue", "calibrating", "chats"},
-    {"registry", "hosting", "lore"},
+    {"registry", "hosting", "lore", "model_table", "choosing"},
     {"scene"},
-    {"shift", "assembly"},
+    {"shift", "assembly", "overlay"},
     {"interceptors"},
     {"measuring"},
     {"fit", "fakes"},
@@ -36,10 +37,11 @@ CORE_LEVELS = [
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
-    {"", "lambda_events", "runtime_api", "config_file", "wire", "stores", "tokenizers", "providers", "auth"},
-    {"config", "problems", "admin_commands", "operations"},
+    {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth"},
+    {"config_file", "problems", "admin_commands", "operations"},
     {"openapi"},
-    {"respond", "admin"},
+    {"config", "respond", "admin_models"},
+    {"admin"},
     {"telemetry", "endpoints"},
     {"app"},
     {"bootstrap"},

@@ -25,6 +25,12 @@ from bastion.bootstrap import bootstrap
 from bastion.config import Config
 create_app(bootstrap(Config.from_environ({"BASTION_CONTROL_TABLE": "a", "BASTION_CHATS_TABLE": "b"})))
 """,
+    "app, the shipped catalogue": """
+from bastion.app import create_app
+from bastion.bootstrap import bootstrap
+from bastion.config import DEPLOYMENT, Config
+create_app(bootstrap(Config.from_environ({"BASTION_CONFIG": str(DEPLOYMENT), "OPENAI_API_KEY": "x"})))
+""",
     "app, first o200k count": """
 from bastion.app import create_app
 from bastion.bootstrap import bootstrap

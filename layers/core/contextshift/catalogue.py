@@ -1,4 +1,4 @@
-"""Models, how a name finds one, and the choice of a larger one, with a reason for each passed over.
+"""Models, how a name finds one, and what one costs, holds and may be used for.
 
 Window, max input and max output stay three numbers. What is unknown about a model is None, and an
 unknown fails every compliance rule that asks for it.
@@ -7,33 +7,39 @@ unknown fails every compliance rule that asks for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
-from contextshift.budget import Budget, default_reserve, requested_reply
+from contextshift.budget import Budget, default_reserve
 from contextshift.errors import ModelNotAllowed, ModelNotFound
-from contextshift.media import media_kind
-from contextshift.messages import Message, content_parts
-from contextshift.pieces import take_apart
+from contextshift.needs import Limit
 from contextshift.reasons import Passed
-from contextshift.settings import Compliance, Settings
+from contextshift.settings import Compliance
 
 __all__ = [
-    "Candidate",
     "Catalogue",
     "Model",
-    "Needs",
+    "PriceTier",
+    "Prices",
     "check_allowed",
-    "choose_larger",
     "compliance_fault",
+    "cost_fault",
     "model_budget",
-    "needs_of",
+    "prices_for",
     "request_cost",
     "reserve_for",
     "usd",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """Prices of prompts longer than so many tokens, for all their tokens and those of the reply."""
+
+    above: int
+    input: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Model:
     max_output: int | None = None
     tokenizer: str | None = None
     capabilities: frozenset[str] = frozenset()
+    """By the names of `needs`."""
     regions: frozenset[str] | None = None
     certifications: frozenset[str] | None = None
     retention_days: float | None = None
@@ -57,15 +64,36 @@ class Model:
     cached_input_price: float | None = None
     cache_write_price: float | None = None
     output_price: float | None = None
+    price_tiers: tuple[PriceTier, ...] = ()
+    """Prices of longer prompts, the shortest first."""
     message_rules: frozenset[str] = frozenset()
     unsupported_parameters: frozenset[str] = frozenset()
+    """Top-level fields of a request that the model refuses, or takes without heeding them."""
+    parameter_limits: Mapping[str, Limit] = field(default_factory=dict, hash=False)
+    """Which values it takes of those that it takes."""
     aliases: tuple[str, ...] = ()
     shutdown_date: str | None = None
+    """As an ISO date."""
     successor: str | None = None
 
 
-_SNAPSHOT = re.compile(r"(?P<base>.+?)[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})\Z")
+# -- names -------------------------------------------------------------------------------------------
+
+_SNAPSHOT = re.compile(
+    r"(?P<base>.+?)[-@]"
+    r"(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{8}|\d{4}|\d{3}|latest|preview-\d{2}-\d{2}(?:\d{2})?)\Z"
+)
+"""How providers date their snapshots: OpenAI, Cohere, Anthropic, Mistral and xAI, Google's stable and preview ones."""
 _FINE_TUNE = re.compile(r"ft:(?P<base>[^:]+):")
+_RESOURCE = "models"
+"""Google's way to name a model is a resource's: ``models/gemini-2.5-pro``."""
+
+
+def _bases(name: str) -> Iterator[str]:
+    """Yield what a name may be a snapshot or a fine-tune of, the nearest first."""
+    while match := _FINE_TUNE.match(name) or _SNAPSHOT.match(name):
+        name = match["base"]
+        yield name
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,98 +103,88 @@ class Catalogue:
     models: Mapping[str, Model]
     patterns: Sequence[tuple[str, str]] = ()
     """(provider, pattern) pairs, as ``("main", "gpt-*")``; the first that matches wins."""
+    hidden: frozenset[str] = frozenset()
+    """Names that find nothing, whatever a pattern says."""
     _aliases: Mapping[str, str] = field(init=False)
+    _providers: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         aliases = {alias: model.name for model in self.models.values() for alias in model.aliases}
+        providers = {model.provider for model in self.models.values()} | {provider for provider, _ in self.patterns}
         object.__setattr__(self, "_aliases", aliases)
+        object.__setattr__(self, "_providers", frozenset(providers))
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """Names of the providers that any name can lead to."""
+        return self._providers
 
     def resolve(self, name: str) -> Model:
         """Find a model by entry, alias, dated snapshot or fine-tune prefix, then by a provider's pattern.
 
         A snapshot or a fine-tune has the entry's data and keeps its own name upstream. A model found by
-        pattern has no window. Raises ModelNotFound.
+        pattern has no window. A name may begin with its provider's, ``openai/gpt-4o``, or with ``models/``: the
+        provider is sent the rest, unless the whole is an entry's name. Raises ModelNotFound.
         """
-        model = self._entry(name)
-        if model is not None:
-            return model
-        base = _FINE_TUNE.match(name) or _SNAPSHOT.match(name)
-        model = self._entry(base["base"]) if base else None
-        if base and name.startswith("ft:") and model is None:
-            snapshot = _SNAPSHOT.match(base["base"])
-            model = self._entry(snapshot["base"]) if snapshot else None
-        if model is not None:
-            # The entry's own name stays among the aliases: who may use the entry may use its snapshots.
-            return replace(model, name=name, upstream_name=name, aliases=(model.name, *model.aliases))
-        for provider, pattern in self.patterns:
-            if fnmatchcase(name, pattern):
-                return Model(name=name, provider=provider, upstream_name=name)
-        raise ModelNotFound(name)
+        first, slash, rest = name.partition("/")
+        prefixed = bool(slash) and (first in self._providers or first == _RESOURCE)
+        only = first if prefixed and first in self._providers else None
+        model = self._entry(name) or self._derived(name)
+        if model is None and prefixed:
+            model = self._of_provider(self._entry(rest) or self._derived(rest), only)
+        model = model or self._by_pattern(name)
+        if model is None and prefixed:
+            model = self._by_pattern(rest, only)
+        if model is None or self._is_hidden(name) or (prefixed and self._is_hidden(rest)):
+            raise ModelNotFound(name)
+        return model
+
+    def overlaid(self, models: Mapping[str, Model | None]) -> Catalogue:
+        """Return this catalogue with other entries in the place of its own; None hides one, and its aliases."""
+        gone = {name for name, model in models.items() if model is None}
+        aliases = {alias for name in gone if name in self.models for alias in self.models[name].aliases}
+        standing = {**self.models, **{name: model for name, model in models.items() if model is not None}}
+        kept = {name: model for name, model in standing.items() if name not in gone}
+        return Catalogue(kept, self.patterns, (self.hidden - kept.keys()) | gone | aliases)
+
+    def of_providers(self, providers: Iterable[str]) -> Catalogue:
+        """Return what these providers serve of this catalogue."""
+        served = frozenset(providers)
+        models = {name: model for name, model in self.models.items() if model.provider in served}
+        return Catalogue(models, [pair for pair in self.patterns if pair[0] in served], self.hidden)
 
     def replacing(self, model: Model) -> Catalogue:
         """Return the catalogue with another entry of this model's name."""
-        return Catalogue({**self.models, model.name: model}, self.patterns)
+        return replace(self, models={**self.models, model.name: model})
 
     def _entry(self, name: str) -> Model | None:
         return self.models.get(name) or self.models.get(self._aliases.get(name, ""))
 
+    def _is_hidden(self, name: str) -> bool:
+        return bool(self.hidden) and not self.hidden.isdisjoint((name, *_bases(name)))
 
-# -- what a request needs ----------------------------------------------------------------------------
+    def _derived(self, name: str) -> Model | None:
+        """Return the entry that a snapshot or fine-tune is made from, under the name that was asked for."""
+        found = ((base, self._entry(base)) for base in _bases(name))
+        base, model = next((pair for pair in found if pair[1] is not None), (name, None))
+        if model is None:
+            return None
+        dated = base == model.name and not name.startswith("ft:")
+        upstream = model.upstream_name + name[len(model.name) :] if dated else name
+        # The entry's own name stays among the aliases: who may use the entry may use its snapshots.
+        return replace(model, name=name, upstream_name=upstream, aliases=(model.name, *model.aliases))
 
+    def _of_provider(self, model: Model | None, provider: str | None) -> Model | None:
+        return model if model is not None and provider in (None, model.provider) else None
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What a model must have to take a request as it is."""
-
-    capabilities: tuple[str, ...]
-    parameters: frozenset[str]
-    reply: int | None
-    """The reply limit asked for, in tokens."""
-
-
-_PART_CAPABILITIES = {
-    "image_url": "vision",
-    "input_image": "vision",
-    "image": "vision",
-    "input_audio": "audio",
-    "audio": "audio",
-    "document": "files",
-    "file": "files",
-    "input_file": "files",
-    "input_video": "video",
-    "video": "video",
-    "video_url": "video",
-}
-
-
-def needs_of(request: Mapping[str, Any], messages: Sequence[Message]) -> Needs:
-    """Read off a request which capabilities and parameters it uses."""
-    found: dict[str, None] = {}
-    if request.get("tools") or request.get("functions"):
-        found["tools"] = None
-    response_format = request.get("response_format")
-    if isinstance(response_format, Mapping) and response_format.get("type") == "json_schema":
-        found["json_schema"] = None
-    modalities = request.get("modalities")
-    if isinstance(modalities, list) and "audio" in modalities:
-        found["audio"] = None
-    for message in messages:
-        if message.get("tool_calls") or message.get("role") == "tool":
-            found["tools"] = None
-        for part in content_parts(message):
-            found |= dict.fromkeys(_capabilities(part))
-    set_parameters = frozenset(name for name, value in request.items() if value is not None)
-    return Needs(tuple(found), set_parameters, requested_reply(request))
-
-
-def _capabilities(part: Mapping[str, Any]) -> Iterable[str]:
-    """Return what a part asks of a model: by its type, else by the images and files inside it."""
-    capability = _PART_CAPABILITIES.get(str(part.get("type")))
-    if capability or isinstance(part.get("text"), str):
-        return (capability,) if capability else ()
-    pieces = take_apart({"content": [part]})
-    media = ({"file": "files", "text": "files"}.get(kind, kind) for kind in map(media_kind, pieces.media))
-    return (*(("vision",) if pieces.images else ()), *media)
+    def _by_pattern(self, name: str, only: str | None = None) -> Model | None:
+        for provider, pattern in self.patterns:
+            if only in (None, provider) and fnmatchcase(name, pattern):
+                # A pattern that begins with its provider's name matches what we call its models, not what it does.
+                own = f"{provider}/"
+                upstream = name.removeprefix(own) if pattern.startswith(own) else name
+                return Model(name=name, provider=provider, upstream_name=upstream)
+        return None
 
 
 # -- one model under the rules -----------------------------------------------------------------------
@@ -212,11 +230,34 @@ def model_budget(model: Model, reserve: int, fixed: int, slack: int = 0) -> Budg
     return Budget(model.context_window, reserve, model.max_input, fixed, slack)
 
 
-def request_cost(model: Model, prompt: int, reserve: int) -> float | None:
-    """Return the most one request can cost in USD, None where a price is unknown."""
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one prompt's tokens cost, in USD per million."""
+
+    input: float
+    cached_input: float
+    output: float
+
+
+def prices_for(model: Model, prompt: int) -> Prices | None:
+    """Return the prices of a prompt of so many tokens, None where one is unknown.
+
+    In a tier of longer prompts, what a provider reads from its cache becomes dearer in the input's proportion.
+    """
     if model.input_price is None or model.output_price is None:
         return None
-    return usd(prompt * model.input_price + reserve * model.output_price)
+    cached = model.input_price if model.cached_input_price is None else model.cached_input_price
+    tier = next((tier for tier in reversed(model.price_tiers) if prompt > tier.above), None)
+    if tier is None:
+        return Prices(model.input_price, cached, model.output_price)
+    share = cached / model.input_price if model.input_price else 1.0
+    return Prices(tier.input, tier.input * share, tier.output)
+
+
+def request_cost(model: Model, prompt: int, reserve: int) -> float | None:
+    """Return the most one request can cost in USD, None where a price is unknown."""
+    prices = prices_for(model, prompt)
+    return None if prices is None else usd(prompt * prices.input + reserve * prices.output)
 
 
 def usd(price_tokens: float) -> float:
@@ -230,97 +271,3 @@ def cost_fault(model: Model, rules: Compliance, prompt: int, reserve: int) -> bo
         return False
     cost = request_cost(model, prompt, reserve)
     return cost is None or cost > rules.max_cost_usd
-
-
-# -- the choice --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A model that was looked at for a swap."""
-
-    model: Model
-    accepted: bool
-    reason: str
-
-
-CountFor = Callable[[Model], tuple[int, int]]
-"""Return (prompt tokens, margin) as a model's own tokenizer counts them; slow the first time a tokenizer is used."""
-
-
-def choose_larger(
-    asked: Model,
-    models: Iterable[Model],
-    needs: Needs,
-    settings: Settings,
-    allowed: Sequence[str] | None,
-    count_for: CountFor,
-) -> tuple[Model | None, list[Candidate]]:
-    """Choose the model to swap to, and say of every other why not.
-
-    Same provider first, then the cheapest for this request, then the smallest window. Cheap tests come
-    first; another provider's models are not counted once one of the same provider passed.
-    """
-    verdicts: dict[str, str] = {}
-    open_models: list[Model] = []
-    for model in models:
-        if model.name == asked.name:
-            continue
-        fault = _cheap_fault(model, needs, settings, allowed)
-        if fault is None:
-            open_models.append(model)
-        verdicts[model.name] = fault or Passed.NOT_EVALUATED
-    listed = {model.name: model for model in models if model.name in verdicts}
-    winner: Model | None = None
-    for same_provider in (True, False):
-        tier = [model for model in open_models if (model.provider == asked.provider) is same_provider]
-        if winner is None:
-            winner = _best_of(tier, needs, settings, count_for, verdicts)
-    return winner, [Candidate(model, model is winner, verdicts[name]) for name, model in listed.items()]
-
-
-def _best_of(
-    tier: Sequence[Model], needs: Needs, settings: Settings, count_for: CountFor, verdicts: dict[str, str]
-) -> Model | None:
-    passed: list[tuple[float, int, str, Model]] = []
-    for model in tier:
-        prompt, margin = count_for(model)
-        fault = _size_fault(model, needs, settings, prompt, margin)
-        verdicts[model.name] = fault or Passed.NOT_PREFERRED
-        if fault is None:
-            cost = request_cost(model, prompt, reserve_for(model, needs.reply, settings.reserve_tokens))
-            ranked = float("inf") if cost is None else cost
-            passed.append((ranked, model.context_window or 0, model.name, model))
-    if not passed:
-        return None
-    winner = min(passed, key=lambda entry: entry[:3])[3]
-    verdicts[winner.name] = Passed.ACCEPTED
-    return winner
-
-
-def _cheap_fault(model: Model, needs: Needs, settings: Settings, allowed: Sequence[str] | None) -> str | None:
-    """Return a reason that needs no count, None where only counting can tell."""
-    fault = compliance_fault(model, settings.compliance, allowed)
-    if fault is not None:
-        return str(fault)
-    if model.context_window is None:
-        return str(Passed.WINDOW)
-    for capability in needs.capabilities:
-        if capability not in model.capabilities:
-            return Passed.capability(capability)
-    for name in sorted(needs.parameters & model.unsupported_parameters):
-        return Passed.parameter(name)
-    if needs.reply is not None and model.max_output is not None and needs.reply > model.max_output:
-        return str(Passed.MAX_OUTPUT)
-    return None
-
-
-def _size_fault(model: Model, needs: Needs, settings: Settings, prompt: int, margin: int) -> str | None:
-    reserve = reserve_for(model, needs.reply, settings.reserve_tokens)
-    if prompt + margin + reserve > (model.context_window or 0):
-        return str(Passed.WINDOW)
-    if model.max_input is not None and prompt + margin > model.max_input:
-        return str(Passed.MAX_INPUT)
-    if cost_fault(model, settings.compliance, prompt, reserve):
-        return str(Passed.COST)
-    return None

@@ -20,17 +20,8 @@ from typing import Any
 
 from contextshift.body import Edits
 from contextshift.budget import Budget, requested_reply
-from contextshift.catalogue import (
-    Candidate,
-    Catalogue,
-    Model,
-    Needs,
-    check_allowed,
-    choose_larger,
-    cost_fault,
-    needs_of,
-    reserve_for,
-)
+from contextshift.catalogue import Catalogue, Model, check_allowed, cost_fault, reserve_for
+from contextshift.choosing import Candidate, choose_larger
 from contextshift.errors import (
     ContextShiftError,
     InvalidInput,
@@ -41,6 +32,7 @@ from contextshift.errors import (
 from contextshift.hosting import acts_when_fitting
 from contextshift.measuring import CounterFor, Measure, Question, measure, proved_by_bytes
 from contextshift.messages import Message, Source, source_of
+from contextshift.needs import Needs, needs_of
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.settings import Settings
@@ -239,9 +231,19 @@ def _larger(
         found = measured_by(model)
         return found.prompt, found.margin
 
+    def is_counted(model: Model) -> bool:
+        return id(counter_for(model)) in measured
+
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
-        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for
+        asked.model,
+        catalogue.models.values(),
+        needs,
+        question.settings,
+        question.allowed,
+        count_for,
+        is_counted,
+        question.today,
     )
     return (None if winner is None else measured_by(winner)), candidates
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contextshift.audit import AuditStatus, pack
-from contextshift.catalogue import Model, usd
+from contextshift.catalogue import Model, prices_for, usd
 from contextshift.errors import StoreError, StoreUnavailable
 from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_
@@ -194,12 +194,11 @@ def actual_cost(model: Model, usage: Mapping[str, Any]) -> float | None:
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if usage.get("estimated") or not isinstance(prompt, int) or not isinstance(completion, int):
         return None
-    if model.input_price is None or model.output_price is None:
+    prices = prices_for(model, prompt)
+    if prices is None:
         return None
     cached = usage.get("cached_tokens") or 0
-    cached_price = model.input_price if model.cached_input_price is None else model.cached_input_price
-    fresh = (prompt - cached) * model.input_price + cached * cached_price
-    return usd(fresh + completion * model.output_price)
+    return usd((prompt - cached) * prices.input + cached * prices.cached_input + completion * prices.output)
 
 
 async def _quietly(audits: AuditWriter, ticket: Ticket) -> None:

@@ -14,15 +14,16 @@ from typing import Any
 from contextshift.audit import Entry
 from contextshift.budget import Budget, requested_reply
 from contextshift.calibration import Calibration
-from contextshift.catalogue import Model, model_budget, needs_of, request_cost, reserve_for
+from contextshift.catalogue import Catalogue, Model, model_budget, request_cost, reserve_for
 from contextshift.messages import Message
+from contextshift.needs import needs_of
 from contextshift.settings import Settings
 from contextshift.shift import count_messages
 from contextshift.tokens import TokenCounter, slack_of
 
 __all__ = ["CounterFor", "Measure", "Question", "measure", "proved_by_bytes"]
 
-_COUNTABLE = frozenset(("tools", "json_schema"))
+_COUNTABLE = frozenset(("tools", "custom_tools", "json_schema", "reasoning"))
 """Capabilities whose use costs no more than its JSON and the constants below."""
 _FORMAT_TOKENS, _CALL_TOKENS, _TOOLS_TOKENS = 300, 100, 1_000
 """What chat formats add beyond the bytes of the request, at the most: priming and a date, a call's frame with its name
@@ -54,6 +55,10 @@ class Question:
     """Whether the messages are blocks of `contextshift.assembly`, each with its id in ``meta``."""
     outside: tuple[Entry, ...] = ()
     """What was judged and did not become a block, such as lore that nothing woke: the audit lists it too."""
+    catalogue: Catalogue | None = None
+    """What the model was found in and another is chosen from, where it is not the deployment's own."""
+    today: str = ""
+    """As an ISO date: no model is chosen that has been shut down by then; empty where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from contextshift.body import JsonBody
@@ -17,7 +19,8 @@ from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
 from contextshift.overflow import Overflow
-from contextshift.ports import Access
+from contextshift.overlay import overlaid
+from contextshift.ports import Access, Clock
 from contextshift.recovery import tightened
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
@@ -26,6 +29,14 @@ from contextshift.settings import Level, Overrides, Plan, Settings, check_accoun
 from contextshift.tokens import TokenCounter
 
 __all__ = ["AnswerReader", "Call", "Dialect", "Planned", "Planner"]
+
+
+_OVERLAYS = 64
+"""Overlaid catalogues kept at hand; each is a dictionary of the same models."""
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 class AnswerReader(Protocol):
@@ -111,12 +122,25 @@ class Planner:
         counter_for: CounterFor,
         registry: ContextStrategyRegistry | None = None,
         rater: Rater | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.catalogue = catalogue
         self._plans = plans
         self._counter_for = counter_for
         self._registry = registry or ContextStrategyRegistry()
         self._rater = rater
+        self._clock = clock
+        # By the overlays' own text: whatever changes them, and nothing else, makes them read anew.
+        self._overlaid = lru_cache(maxsize=_OVERLAYS)(partial(overlaid, catalogue))
+
+    def catalogue_of(self, access: Access) -> Catalogue:
+        """Return the catalogue as it stands for an account. Raises StoreUnavailable where an overlay is not one."""
+        if not access.overlays:
+            return self.catalogue
+        try:
+            return self._overlaid(access.overlays)
+        except InvalidSetting as error:
+            raise StoreUnavailable(f"an overlay of the catalogue cannot be read: {error.path}") from None
 
     def plan_of(self, access: Access) -> Plan:
         """Return the account's plan. Raises StoreUnavailable where this deployment does not know it."""
@@ -134,13 +158,22 @@ class Planner:
         settings = self.settings(access, call.overrides, (Level.REQUEST,))
         self._registry.get(settings.context_strategy)
         check_indices(settings, call.messages)
-        model = self.catalogue.resolve(str(call.body.value["model"]))
+        catalogue = self.catalogue_of(access)
+        model = catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
         calibration = access.calibration if settings.calibration == "on" else Calibration()
         return Question(
-            model, call.messages, call.body.value, settings, access.models, size=size, calibration=calibration
+            model,
+            call.messages,
+            call.body.value,
+            settings,
+            access.models,
+            size=size,
+            calibration=calibration,
+            catalogue=catalogue,
+            today="" if self._clock is None else _date(self._clock.now()),
         )
 
     def settings(
@@ -163,11 +196,8 @@ class Planner:
 
     def decide(self, question: Question) -> Planned:
         """Count and decide; a refusal is a decision."""
-        return self._decided(question, self.catalogue)
-
-    def _decided(self, question: Question, catalogue: Catalogue) -> Planned:
         counter_for = corrected(self._counter_for, question.calibration)
-        decision = fit(question, catalogue, counter_for, self._registry)
+        decision = fit(question, question.catalogue or self.catalogue, counter_for, self._registry)
         if question.notes:
             decision = replace(decision, diagnostics=[*question.notes, *decision.diagnostics])
         return Planned(question, decision)
@@ -180,10 +210,9 @@ class Planner:
         refused = planned if not planned.decision.used.bound else self.decide(replace(planned.question, size=None))
         used = refused.decision.used
         try:
-            question, catalogue = tightened(planned.question, self.catalogue, used, overflow)
+            again = self.decide(tightened(planned.question, self.catalogue, used, overflow))
         except ValueError:
             return None
-        again = self._decided(question, catalogue)
         same = again.decision.used.model.name == used.model.name
         if again.decision.error is not None or (same and again.decision.used.prompt >= used.prompt):
             return None

@@ -31,6 +31,7 @@ __all__ = [
     "Commit",
     "EventLog",
     "KeyRecord",
+    "OverlayRecord",
     "Provider",
     "ProviderAnswer",
     "ProviderCall",
@@ -95,6 +96,17 @@ class SettingsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OverlayRecord:
+    """An account's overlay of the catalogue, or the deployment's, with its history in one line."""
+
+    models: Mapping[str, Any] = field(default_factory=dict)
+    """As `overlay` describes it."""
+    version: int = 0
+    updated_at: float = 0.0
+    updated_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """What one read of the control table says about a call: who, on which plan, under which settings."""
 
@@ -106,6 +118,8 @@ class Access:
     """The models the account may use; None means all of the catalogue."""
     calibration: Calibration = field(default_factory=Calibration)
     """What providers reported to this account today and yesterday."""
+    overlays: tuple[str, ...] = ()
+    """What stands over the catalogue for this account, as JSON: the deployment's, then its own; see `overlay`."""
 
 
 class CalibrationStore(Protocol):
@@ -129,8 +143,11 @@ class AccountStore(CalibrationStore, Protocol):
 
         One round trip when ``account_hint`` (from `keys.account_hint`) is given and right; the record
         decides, never the hint. Revoked and expired keys are returned as they stand: the caller judges.
-        Calibration comes with the same read. Raises StoreUnavailable.
+        Calibration and overlays come with the same read. Raises StoreUnavailable.
         """
+
+    async def overlays(self, account: str) -> tuple[str, ...]:
+        """Return what stands over the catalogue for an account, as `Access.overlays`. Raises StoreUnavailable."""
 
 
 class AccountAdmin(AccountStore, Protocol):
@@ -156,6 +173,12 @@ class AccountAdmin(AccountStore, Protocol):
 
     async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
         """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
+
+    async def overlay(self, account: str | None) -> OverlayRecord:
+        """Return an account's overlay, None standing for the deployment's; version 0 where there is none."""
+
+    async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
+        """Store ``overlay`` if the stored version still is ``expected_version`` (0: none), else False."""
 
 
 # -- audits ------------------------------------------------------------------------------------------

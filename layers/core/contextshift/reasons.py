@@ -66,6 +66,8 @@ class Passed(StrEnum):
     RETENTION = "compliance-retention"
     NOT_ALLOWED = "compliance-model"
     COST = "cost"
+    SHUTDOWN = "shutdown"
+    """Its provider has announced its end for today or before."""
     NOT_PREFERRED = "not-preferred"
     NOT_EVALUATED = "not-evaluated"
 

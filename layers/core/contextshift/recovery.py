@@ -21,23 +21,22 @@ _UNEVEN = 0.98
 """The rest of a prompt need not count like the whole: a little is left."""
 
 
-def tightened(
-    question: Question, catalogue: Catalogue, used: Measure, overflow: Overflow
-) -> tuple[Question, Catalogue]:
-    """Return question and catalogue with the limit of the model used as its provider made it known.
+def tightened(question: Question, catalogue: Catalogue, used: Measure, overflow: Overflow) -> Question:
+    """Return the question with the limit of the model used as its provider made it known.
 
-    ``used`` is the refused request, counted. Raises ValueError where nothing at all would fit.
+    ``used`` is the refused request, counted; ``catalogue`` what a question without one of its own is answered from.
+    Raises ValueError where nothing at all would fit.
     """
     most = _most(used, overflow)
     if most < 1 or _only_the_reply(overflow):
         raise ValueError("nothing fits what the provider allows")
     unknown = None if overflow.limit is None else most + used.reserve
-    model = _limited(used.model, most, unknown)
-    if used.model.name in catalogue.models:
-        catalogue = catalogue.replacing(_limited(catalogue.models[used.model.name], most, unknown))
-    return replace(
-        question, size=None, model=model if used.model.name == question.model.name else question.model
-    ), catalogue
+    known = question.catalogue or catalogue
+    entry = known.models.get(used.model.name)
+    if entry is not None:
+        known = known.replacing(_limited(entry, most, unknown))
+    asked = _limited(question.model, most, unknown) if used.model.name == question.model.name else question.model
+    return replace(question, size=None, model=asked, catalogue=known)
 
 
 def _limited(model: Model, most: int, unknown: int | None) -> Model:

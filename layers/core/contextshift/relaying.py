@@ -96,7 +96,7 @@ async def relay(exchange: Exchange, call: RelayCall) -> Answer:
     """
     planner, access = exchange.planner, call.access
     settings = replace(planner.settings(access, call.overrides), chat_id=None)
-    model = planner.catalogue.resolve(call.body.model)
+    model = planner.catalogue_of(access).resolve(call.body.model)
     check_allowed(model, settings.compliance, access.models)
     _check_cost(call, model, settings)
     relayed = _Relayed(exchange, call, model, settings)

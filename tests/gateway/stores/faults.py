@@ -71,7 +71,7 @@ class FaultyClient:
 
 
 class Throttled(FaultyClient):
-    """Does one item of each batch and hands the others back, as DynamoDB does when it is busy."""
+    """Does one item of each batch of writes, two of each of reads, and hands the rest back, as a busy DynamoDB does."""
 
     def batch_write_item(self, **request: Any) -> dict[str, Any]:
         ((table, requests),) = request["RequestItems"].items()
@@ -80,7 +80,7 @@ class Throttled(FaultyClient):
 
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         ((table, wanted),) = request["RequestItems"].items()
-        first, rest = wanted["Keys"][:1], wanted["Keys"][1:]
+        first, rest = wanted["Keys"][:2], wanted["Keys"][2:]
         answer: dict[str, Any] = self._client.batch_get_item(RequestItems={table: wanted | {"Keys": first}})
         return answer | {"UnprocessedKeys": {table: wanted | {"Keys": rest}} if rest else {}}
 

@@ -232,6 +232,7 @@ async def test_a_file_of_the_version_before_gets_what_it_lacks(tmp_path: Path, c
     first.close()
     with sqlite3.connect(path) as old:
         old.execute("DROP TABLE calibration")
+        old.execute("DROP TABLE overlays")
         old.execute("PRAGMA user_version = 1")
     old.close()
     database = SqliteDatabase(path)
@@ -257,7 +258,7 @@ async def test_an_account_of_the_file_is_calibrated_through_the_store(clock: Mov
     beyond, today = MemoryAccounts(clock), day_of(clock.now())
     key = key_of(name)
     access = Access(key, name, "pro", SettingsRecord())
-    here, there = (ConfiguredAccounts({key.hash: access}, beyond) for _ in range(2))
+    here, there = (ConfiguredAccounts({key.hash: access}, beyond, clock) for _ in range(2))
     assert await here.access(key.hash, name) == access
     await here.merge_calibration(name, today, ONE)
     await there.merge_calibration(name, today, OTHER)
@@ -269,7 +270,7 @@ async def test_an_account_of_the_file_is_calibrated_through_the_store(clock: Mov
 async def test_an_account_beyond_the_file_is_passed_through(clock: MovableClock, name: str) -> None:
     beyond = MemoryAccounts(clock)
     key = await opened(beyond, name)
-    accounts = ConfiguredAccounts({}, beyond)
+    accounts = ConfiguredAccounts({}, beyond, clock)
     await accounts.merge_calibration(name, day_of(clock.now()), ONE)
     found = await accounts.access(key.hash, name)
     assert found is not None
@@ -281,7 +282,7 @@ async def test_a_merge_that_is_kept_is_not_made_again_because_reading_back_faile
 ) -> None:
     beyond, today = MemoryAccounts(clock), day_of(clock.now())
     key = key_of(name)
-    accounts = ConfiguredAccounts({key.hash: Access(key, name, "pro", SettingsRecord())}, beyond)
+    accounts = ConfiguredAccounts({key.hash: Access(key, name, "pro", SettingsRecord())}, beyond, clock)
     beyond.failing.add("calibration")
     await accounts.merge_calibration(name, today, ONE)
     beyond.failing = {"merge_calibration"}

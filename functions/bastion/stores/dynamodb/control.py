@@ -1,4 +1,4 @@
-"""Accounts, keys, settings and calibration over the table ``control``.
+"""Accounts, keys, settings, overlays of the catalogue and calibration over the table ``control``.
 
 ::
 
@@ -8,11 +8,17 @@
     merge_calibration  1 UpdateItem for each 100 steps
 
 All reads are strongly consistent: a key revoked, or a setting changed, holds for the next call.
+
+All that an account lays over the catalogue is one item, because a BatchGetItem must know its keys: one more in the
+read that lets a call in (0.5 to 1 unit up to 4 KB), where an item a model would need a Query, a round trip more. The
+deployment's own overlay comes with the same read, once in 5 seconds a process: it is the one item that all accounts
+share, and reading it with every call would make it the table's hot spot and each call a unit dearer.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
@@ -33,6 +39,7 @@ from bastion.stores.dynamodb.items import (
     key_key,
     number,
     number_of,
+    overlay_key,
     settings_key,
     stamps,
     text,
@@ -41,7 +48,7 @@ from bastion.stores.dynamodb.items import (
     texts_of,
 )
 from contextshift.calibration import Calibration, day_of
-from contextshift.ports import Access, Clock, KeyRecord, Random, SettingsRecord
+from contextshift.ports import Access, Clock, KeyRecord, OverlayRecord, Random, SettingsRecord
 
 __all__ = ["DynamoAccounts"]
 
@@ -50,6 +57,9 @@ _SAMPLES = "samples:"
 _STEPS_AT_ONCE = 100
 """DynamoDB takes expressions of up to 4 KB."""
 _CALIBRATION_SECONDS = 3 * 86_400
+_DEPLOYMENT_SECONDS = 5.0
+"""How old the deployment's overlay may be."""
+_NOTHING = "{}"
 
 
 class DynamoAccounts:
@@ -61,19 +71,36 @@ class DynamoAccounts:
         self._table = Table(client, table, meter)
         self._clock = clock
         self._random = random
+        self._deployment = _NOTHING
+        self._deployment_until = -math.inf
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives; see `AccountStore.access`. The record decides, never the hint."""
         today = day_of(self._clock.now())
         keys = [key_key(key_hash)] + ([] if account_hint is None else _of_account(account_hint, today))
-        found = _by_key(await self._table.get_all(keys))
+        found = await self._found(keys)
         stored = found.get(_place(key_key(key_hash)))
         if stored is None:
             return None
         key = _key_of(stored)
         if key.account != account_hint:
             found = _by_key(await self._table.get_all(_of_account(key.account, today)))
-        return _access(key, found, today)
+        return _access(key, found, today, self._deployment)
+
+    async def overlays(self, account: str) -> tuple[str, ...]:
+        """Return what stands over the catalogue for an account."""
+        found = await self._found([overlay_key(account)])
+        return _documents(self._deployment, found.get(_place(overlay_key(account))))
+
+    async def _found(self, keys: list[Key]) -> dict[tuple[str, str], Item]:
+        """Read items, and the deployment's overlay with them where ours is old."""
+        now, shared = self._clock.now(), overlay_key(None)
+        due = now >= self._deployment_until
+        found = _by_key(await self._table.get_all([*keys, shared] if due else keys))
+        if due:
+            self._deployment = _document(found.get(_place(shared)))
+            self._deployment_until = now + _DEPLOYMENT_SECONDS
+        return found
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -124,6 +151,33 @@ class DynamoAccounts:
         )
         return await self._put_once(item, *is_version(expected_version))
 
+    async def overlay(self, account: str | None) -> OverlayRecord:
+        """Return an account's overlay, None standing for the deployment's; version 0 where there is none."""
+        item = await self._table.get(overlay_key(account))
+        if item is None:
+            return OverlayRecord()
+        return OverlayRecord(
+            models=json.loads(_document(item)),
+            version=integer_of(item, "version"),
+            updated_at=number_of(item, "updated_at"),
+            updated_by=text_of(item, "updated_by"),
+        )
+
+    async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
+        """Store ``overlay`` if the stored version still is ``expected_version`` (0: none), else False."""
+        item = (
+            overlay_key(account)
+            | stamps(overlay.updated_at)
+            | {
+                "models": text(json.dumps(dict(overlay.models))),
+                "version": number(overlay.version),
+                "updated_by": text(overlay.updated_by),
+            }
+        )
+        done = await self._put_once(item, *is_version(expected_version))
+        self._deployment_until = -math.inf
+        return done
+
     async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
         """Add samples to a day's item; each update is atomic, and may be made twice where its answer is lost."""
         counts = [(f"{_SAMPLES}{name}:{step}", many) for name, step, many in more]
@@ -148,7 +202,7 @@ class DynamoAccounts:
 
 
 def _of_account(account: str, today: int) -> list[Key]:
-    return [account_key(account), settings_key(account), *_calibration_keys(account, today)]
+    return [account_key(account), settings_key(account), overlay_key(account), *_calibration_keys(account, today)]
 
 
 def _calibration_keys(account: str, today: int) -> list[Key]:
@@ -163,7 +217,7 @@ def _by_key(items: Sequence[Item]) -> dict[tuple[str, str], Item]:
     return {_place(item): item for item in items}
 
 
-def _access(key: KeyRecord, found: dict[tuple[str, str], Item], today: int) -> Access | None:
+def _access(key: KeyRecord, found: dict[tuple[str, str], Item], today: int, deployment: str) -> Access | None:
     """Put together what a key gives; a key whose account is gone opens nothing."""
     account = found.get(_place(account_key(key.account)))
     if account is None:
@@ -171,7 +225,16 @@ def _access(key: KeyRecord, found: dict[tuple[str, str], Item], today: int) -> A
     plan, models = _plan_of(account)
     settings = _settings_of(found.get(_place(settings_key(key.account))))
     days = [found[place] for place in map(_place, _calibration_keys(key.account, today)) if place in found]
-    return Access(key, key.account, plan, settings, models, _calibration_of(days))
+    overlays = _documents(deployment, found.get(_place(overlay_key(key.account))))
+    return Access(key, key.account, plan, settings, models, _calibration_of(days), overlays)
+
+
+def _documents(deployment: str, own: Item | None) -> tuple[str, ...]:
+    return tuple(document for document in (deployment, _document(own)) if document != _NOTHING)
+
+
+def _document(item: Item | None) -> str:
+    return _NOTHING if item is None else text_of(check_schema(item), "models")
 
 
 def _calibration_of(days: Sequence[Item]) -> Calibration:

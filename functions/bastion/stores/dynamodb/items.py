@@ -7,6 +7,8 @@ control K#<hash>      KEY                         a key
 control A#<acct>      ACCOUNT                     an account
 control A#<acct>      KEY#<hash>                  that the account has this key
 control A#<acct>      SET#security                its settings
+control A#<acct>      MODEL#all                   its overlay of the catalogue
+control G#catalogue   MODEL#all                   the deployment's overlay of the catalogue
 control A#<acct>      CAL#<date>                  its calibration: samples of one day, an attribute for each step
 chats C#<acct>#<id>   H                           a chat's head, under 1 KB
 chats …#<epoch>       A#<seq>                     an audit's record: small, the only part that changes
@@ -48,6 +50,7 @@ __all__ = [
     "life_partition",
     "number",
     "number_of",
+    "overlay_key",
     "part_sk",
     "record_sk",
     "settings_key",
@@ -91,6 +94,11 @@ def account_key(account: str) -> Key:
 def settings_key(account: str) -> Key:
     """Return where an account's settings are."""
     return _key(account_partition(account), "SET#security")
+
+
+def overlay_key(account: str | None) -> Key:
+    """Return where an account's overlay of the catalogue is, None standing for the deployment's."""
+    return _key("G#catalogue" if account is None else account_partition(account), "MODEL#all")
 
 
 def calibration_key(account: str, day: int) -> Key:

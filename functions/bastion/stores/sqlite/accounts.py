@@ -1,4 +1,4 @@
-"""Accounts, keys, settings and calibration in SQLite."""
+"""Accounts, keys, settings, overlays of the catalogue and calibration in SQLite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bastion.stores.sqlite.database import SqliteDatabase
 from contextshift.calibration import Calibration, day_of
-from contextshift.ports import Access, Clock, KeyRecord, SettingsRecord
+from contextshift.ports import Access, Clock, KeyRecord, OverlayRecord, SettingsRecord
 
 __all__ = ["SqliteAccounts"]
 
@@ -26,6 +26,17 @@ _NEXT_SETTINGS = """
 UPDATE settings SET "values" = :values, version = :version, updated_at = :updated_at, updated_by = :updated_by
 WHERE account = :account AND version = :expected
 """
+_FIRST_OVERLAY = """
+INSERT INTO overlays (account, models, version, updated_at, updated_by)
+VALUES (:account, :models, :version, :updated_at, :updated_by) ON CONFLICT DO NOTHING
+"""
+_NEXT_OVERLAY = """
+UPDATE overlays SET models = :models, version = :version, updated_at = :updated_at, updated_by = :updated_by
+WHERE account = :account AND version = :expected
+"""
+_EVERYONE = ""
+"""Stands for an account where the deployment's own overlay is kept; no account has an empty name."""
+_NOTHING = "{}"
 _MORE_SAMPLES = """
 INSERT INTO calibration (account, day, name, step, samples, created_at, updated_at)
 VALUES (:account, :day, :name, :step, :samples, :now, :now)
@@ -44,6 +55,10 @@ class SqliteAccounts:
         """Return the access a key gives, None where the key is unknown; the hint is not needed."""
         today = day_of(self._clock.now())
         return await self._database.read(lambda db: _access(db, key_hash, today))
+
+    async def overlays(self, account: str) -> tuple[str, ...]:
+        """Return what stands over the catalogue for an account."""
+        return await self._database.read(lambda db: _overlays(db, account))
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -85,6 +100,26 @@ class SqliteAccounts:
         }
         return await self._changed(_NEXT_SETTINGS if expected_version else _FIRST_SETTINGS, values)
 
+    async def overlay(self, account: str | None) -> OverlayRecord:
+        """Return an account's overlay, None standing for the deployment's; version 0 where there is none."""
+        query, whose = "SELECT * FROM overlays WHERE account = ?", account or _EVERYONE
+        row = await self._database.read(lambda db: db.execute(query, (whose,)).fetchone())
+        if row is None:
+            return OverlayRecord()
+        return OverlayRecord(json.loads(row["models"]), row["version"], row["updated_at"], row["updated_by"])
+
+    async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
+        """Store ``overlay`` if the stored version still is ``expected_version`` (0: none), else False."""
+        values = {
+            "account": account or _EVERYONE,
+            "models": json.dumps(dict(overlay.models)),
+            "version": overlay.version,
+            "updated_at": overlay.updated_at,
+            "updated_by": overlay.updated_by,
+            "expected": expected_version,
+        }
+        return await self._changed(_NEXT_OVERLAY if expected_version else _FIRST_OVERLAY, values)
+
     async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
         """Add samples to a day's, in one transaction; days that nobody reads any more go."""
         common = {"account": account, "day": day, "now": self._clock.now()}
@@ -121,7 +156,13 @@ def _access(db: sqlite3.Connection, key_hash: str, today: int) -> Access | None:
         settings=_settings(db, key.account),
         models=models,
         calibration=_calibration(db, key.account, today),
+        overlays=_overlays(db, key.account),
     )
+
+
+def _overlays(db: sqlite3.Connection, account: str) -> tuple[str, ...]:
+    query = "SELECT models FROM overlays WHERE account IN (?, ?) AND models <> ? ORDER BY account"
+    return tuple(row[0] for row in db.execute(query, (_EVERYONE, account, _NOTHING)))
 
 
 def _calibration(db: sqlite3.Connection, account: str, today: int) -> Calibration:

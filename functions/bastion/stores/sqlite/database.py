@@ -22,7 +22,7 @@ from contextshift.errors import StoreUnavailable
 
 __all__ = ["SCHEMA", "SqliteDatabase"]
 
-SCHEMA = 2
+SCHEMA = 3
 _BUSY_SECONDS = 5.0
 _TABLES = """
 CREATE TABLE accounts (
@@ -63,7 +63,13 @@ CREATE TABLE calibration (
     PRIMARY KEY (account, day, name, step)
 ) WITHOUT ROWID;
 """
-_VERSIONS = (_TABLES, _CALIBRATION)
+_OVERLAYS = """
+CREATE TABLE overlays (
+    account TEXT PRIMARY KEY, models TEXT NOT NULL, version INTEGER NOT NULL, updated_at REAL NOT NULL,
+    updated_by TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+_VERSIONS = (_TABLES, _CALIBRATION, _OVERLAYS)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
 
 _Result = TypeVar("_Result")

@@ -10,6 +10,7 @@ when a store is down, name verbs in ``failing``; they raise StoreUnavailable unt
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from contextshift.ports import (
     Clock,
     Commit,
     KeyRecord,
+    OverlayRecord,
     SettingsRecord,
     StoredAudit,
     Ticket,
@@ -183,6 +185,7 @@ class MemoryAccounts(Fallible):
         self._accounts: dict[str, tuple[str, tuple[str, ...] | None]] = {}
         self._keys: dict[str, KeyRecord] = {}
         self._settings: dict[str, SettingsRecord] = {}
+        self._overlays: dict[str | None, OverlayRecord] = {}
 
     async def access(self, key_hash: str, account_hint: str | None) -> Access | None:
         """Return the access a key gives, None where the key is unknown; the hint decides nothing."""
@@ -192,7 +195,13 @@ class MemoryAccounts(Fallible):
         if key is None or known is None:
             return None
         settings = self._settings.get(key.account, SettingsRecord())
-        return Access(key, key.account, known[0], settings, known[1], self._calibration(key.account))
+        calibration, overlays = self._calibration(key.account), self._documents(key.account)
+        return Access(key, key.account, known[0], settings, known[1], calibration, overlays)
+
+    async def overlays(self, account: str) -> tuple[str, ...]:
+        """Return what stands over the catalogue for an account."""
+        self.check("overlays")
+        return self._documents(account)
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
         """Create it; False where it exists."""
@@ -239,6 +248,19 @@ class MemoryAccounts(Fallible):
         self._settings[account] = settings
         return True
 
+    async def overlay(self, account: str | None) -> OverlayRecord:
+        """Return an account's overlay, None standing for the deployment's."""
+        self.check("overlay")
+        return self._overlays.get(account, OverlayRecord())
+
+    async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
+        """Store ``overlay`` if the stored version still is ``expected_version``, else False."""
+        self.check("put_overlay")
+        if self._overlays.get(account, OverlayRecord()).version != expected_version:
+            return False
+        self._overlays[account] = overlay
+        return True
+
     async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:
         """Add samples to a day's."""
         self.check("merge_calibration")
@@ -249,6 +271,10 @@ class MemoryAccounts(Fallible):
         """Return the samples of today and yesterday."""
         self.check("calibration")
         return self._calibration(account)
+
+    def _documents(self, account: str) -> tuple[str, ...]:
+        stored = (self._overlays.get(whose, OverlayRecord()).models for whose in (None, account))
+        return tuple(json.dumps(dict(models)) for models in stored if models)
 
     def _calibration(self, account: str) -> Calibration:
         days = self._samples.get(account, {})
