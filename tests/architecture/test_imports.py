@@ -36,7 +36,18 @@ CORE_LEVELS = [
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
-    {"", "lambda_events", "runtime_api", "config_file", "wire", "stores", "tokenizers", "providers", "auth"},
+    {
+        "",
+        "lambda_events",
+        "runtime_api",
+        "config_file",
+        "wire",
+        "stores",
+        "tokenizers",
+        "providers",
+        "auth",
+        "patterns",
+    },
     {"config", "problems", "admin_commands", "operations"},
     {"openapi"},
     {"respond", "admin"},
@@ -45,7 +56,7 @@ SERVICE_LEVELS = [
     {"bootstrap"},
     {"local", "buffered", "streaming"},
 ]
-ADAPTERS = {"stores", "tokenizers", "providers", "wire"}
+ADAPTERS = {"stores", "tokenizers", "providers", "patterns", "wire"}
 """Never import one another."""
 NAMES_CONCRETE_CLASSES = {"bootstrap", "admin"}
 

@@ -8,6 +8,7 @@ from contextshift.fakes.adversaries import (
     hostile_interceptors,
     hostile_strategies,
 )
+from contextshift.fakes.patterns import TrustingPatterns
 from contextshift.fakes.provider import CountingRandom, FixedClock, ListLog, ScriptedAnswer, ScriptedProvider
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 
@@ -21,6 +22,7 @@ __all__ = [
     "MemoryAuditStore",
     "ScriptedAnswer",
     "ScriptedProvider",
+    "TrustingPatterns",
     "hostile_interceptors",
     "hostile_strategies",
 ]
