@@ -14,15 +14,14 @@ empty, ``{{original}}`` outside of a prompt that replaces another stays as it is
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
+
+from contextshift.lore.macro_values import Value, alternatives, backwards, drawn, rendered, rolled
 
 __all__ = ["MAX_DEPTH", "MAX_GROWTH", "Expanded", "MacroContext", "expand", "hidden_keys"]
 
@@ -32,14 +31,9 @@ MAX_GROWTH = 1_000_000
 """Characters that macros may bring into one text; beyond it they stay as they are written."""
 _MAX_UNKNOWN = 100
 _MAX_NAME = 80
-_MAX_DICE = 100
-_MAX_SIDES = 1_000_000_000
 
 _TOKEN = re.compile(r"\{\{(?!\{)|\}\}|<(?:user|bot|char)>", re.IGNORECASE | re.ASCII)
-_COMMA = re.compile(r"(\\,|,)")
-_ROLL = re.compile(r"(?:([0-9]{0,3})d)?([0-9]{1,10})(?:\s*([+-])\s*([0-9]{1,9}))?", re.IGNORECASE | re.ASCII)
 _HIDDEN = re.compile(r"\{\{\s*+hidden_key\s*+::?+", re.IGNORECASE | re.ASCII)
-_JOINERS = "\u200d\ufe0e\ufe0f"
 _CARD_TEXTS = ("description", "personality", "scenario", "persona", "original")
 
 
@@ -122,13 +116,7 @@ def _hidden_spans(text: str) -> Iterator[tuple[int, int]]:
             yield head.end(), reached
 
 
-class _Value(str):
-    """What a macro gave: read neither for names nor for separators."""
-
-    __slots__ = ()
-
-
-_TRIM = _Value()
+_TRIM = Value()
 """Takes the line breaks around it along; recognised by identity."""
 
 
@@ -153,15 +141,15 @@ class _Expansion:
         self._reading: list[str] = []
         self._rendered: dict[str, str] = {}
 
-    def insert(self, value: str) -> _Value | None:
+    def insert(self, value: str) -> Value | None:
         """Return ``value`` to be inserted as it is, if there is room for it."""
         if len(value) > self._room:
             self.limited = True
             return None
         self._room -= len(value)
-        return _Value(value)
+        return Value(value)
 
-    def bring(self, place: str, value: str) -> _Value | None:
+    def bring(self, place: str, value: str) -> Value | None:
         """Return ``value``, expanded as the text at ``place``."""
         if place in self._reading or len(self._reading) >= MAX_DEPTH:
             self.limited = True
@@ -171,7 +159,7 @@ class _Expansion:
         self._reading.append(place)
         found = _Reading(self, value, place).result()
         self._reading.pop()
-        return _Value(found)
+        return Value(found)
 
     def note(self, name: str) -> None:
         """Note a name that nobody knows."""
@@ -184,7 +172,7 @@ class _Expansion:
         if exact is None:
             return None
         if exact not in self._rendered:
-            self._rendered[exact] = _rendered(self.context.variables[exact])
+            self._rendered[exact] = rendered(self.context.variables[exact])
         return self._rendered[exact]
 
     @cached_property
@@ -240,21 +228,21 @@ class _Reading:
             return
         body = self._out[macro.index + 1 :]
         found = self._value(body, macro.start, end)
-        self._out[macro.index :] = [_Value("".join(["{{", *body, "}}"])) if found is None else found]
+        self._out[macro.index :] = [Value("".join(["{{", *body, "}}"])) if found is None else found]
 
-    def _value(self, body: Sequence[str], start: int, end: int) -> _Value | None:
+    def _value(self, body: Sequence[str], start: int, end: int) -> Value | None:
         """Return what a macro stands for; None where it is to be left alone."""
-        if not body or isinstance(body[0], _Value):
+        if not body or isinstance(body[0], Value):
             return None
         if body[0].lstrip().startswith("//"):
-            return _Value()
+            return Value()
         written, colon, rest = body[0].partition(":")
         if not colon:
             return self._plain(written.strip(), start, end) if len(body) == 1 else None
         argument = [rest.removeprefix(":"), *body[1:]]
         return self._with_argument(written.strip(), argument, start, end)
 
-    def _plain(self, name: str, start: int, end: int) -> _Value | None:
+    def _plain(self, name: str, start: int, end: int) -> Value | None:
         lower = name.lower()
         if lower in _CARD_TEXTS:
             text = getattr(self._context, lower)
@@ -288,12 +276,12 @@ class _Reading:
                 return f"{datetime.fromtimestamp(self._context.now, UTC):%H:%M}"
         return None
 
-    def _with_argument(self, written: str, argument: Sequence[str], start: int, end: int) -> _Value | None:
+    def _with_argument(self, written: str, argument: Sequence[str], start: int, end: int) -> Value | None:
         match written.lower():
             case "comment" | "hidden_key":
-                return _Value()
+                return Value()
             case "reverse":
-                return _Value(_reversed("".join(argument)))
+                return Value(backwards("".join(argument)))
             case "random":
                 return self._choice(self._context.seed, argument, start, end)
             case "pick":
@@ -304,31 +292,19 @@ class _Reading:
                 name = "".join(argument).strip()
                 return self._shared.bring(f"outlet:{name}", self._context.outlets.get(name, ""))
             case "roll":
-                rolled = self._roll("".join(argument).strip(), start, end)
-                if rolled is not None:
-                    return rolled
+                draw = partial(self._draw, self._context.seed, start, end)
+                total = rolled("".join(argument).strip(), draw)
+                if total is not None:
+                    return Value(total)
         self._shared.note(written)
         return None
 
-    def _choice(self, seed: str, argument: Sequence[str], start: int, end: int) -> _Value:
-        items = _alternatives(argument)
-        return _Value(items[self._draw(seed, start, end) % len(items)])
-
-    def _roll(self, formula: str, start: int, end: int) -> _Value | None:
-        read = _ROLL.fullmatch(formula)
-        if not read:
-            return None
-        dice, sides = int(read[1] or 1), int(read[2])
-        if not (1 <= dice <= _MAX_DICE and 1 <= sides <= _MAX_SIDES):
-            return None
-        total = sum(self._draw(self._context.seed, start, end, die) % sides + 1 for die in range(dice))
-        return _Value(total + int(f"{read[3] or ''}{read[4] or 0}"))
+    def _choice(self, seed: str, argument: Sequence[str], start: int, end: int) -> Value:
+        items = alternatives(argument)
+        return Value(items[self._draw(seed, start, end) % len(items)])
 
     def _draw(self, seed: str, start: int, end: int, die: int = 0) -> int:
-        """Return 64 random bits that belong to a seed and a place."""
-        parts = (seed, self._place, str(start), str(die), self._text[start:end])
-        written = json.dumps(parts).encode()
-        return int.from_bytes(hashlib.sha256(written).digest()[:8])
+        return drawn(seed, self._place, start, die, self._text[start:end])
 
 
 def _joined(pieces: Sequence[str]) -> str:
@@ -345,41 +321,3 @@ def _joined(pieces: Sequence[str]) -> str:
         text = text if index == 0 else text.lstrip("\r\n")
         texts[index] = text if index == last else text.rstrip("\r\n")
     return "".join(texts)
-
-
-def _alternatives(argument: Sequence[str]) -> list[str]:
-    """Return what is written between ``::``, else between commas (without the spaces around them; ``\\,`` is none)."""
-    doubled = any("::" in piece for piece in argument if not isinstance(piece, _Value))
-    items: list[list[str]] = [[]]
-    for piece in argument:
-        if isinstance(piece, _Value):
-            items[-1].append(piece)
-            continue
-        for part in re.split("(::)", piece) if doubled else _COMMA.split(piece):
-            if part == ("::" if doubled else ","):
-                items.append([])
-            else:
-                items[-1].append("," if part == "\\," and not doubled else part)
-    texts = ["".join(item) for item in items]
-    return texts if doubled else [text.strip() for text in texts]
-
-
-def _reversed(text: str) -> str:
-    """Return ``text`` backwards; marks stay on their letters."""
-    clusters: list[str] = []
-    for char in text:
-        if clusters and (unicodedata.combining(char) or char in _JOINERS):
-            clusters[-1] += char
-        else:
-            clusters.append(char)
-    return "".join(reversed(clusters))
-
-
-def _rendered(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool | dict | list):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
