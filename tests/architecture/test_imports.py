@@ -37,7 +37,7 @@ CORE_LEVELS = [
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
-    {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth"},
+    {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth", "patterns"},
     {"config_file", "problems", "admin_commands", "operations"},
     {"openapi"},
     {"config", "respond", "admin_models"},
@@ -47,7 +47,7 @@ SERVICE_LEVELS = [
     {"bootstrap"},
     {"local", "buffered", "streaming"},
 ]
-ADAPTERS = {"stores", "tokenizers", "providers", "wire"}
+ADAPTERS = {"stores", "tokenizers", "providers", "patterns", "wire"}
 """Never import one another."""
 NAMES_CONCRETE_CLASSES = {"bootstrap", "admin"}
 

@@ -9,6 +9,7 @@ from contextshift.fakes.adversaries import (
     hostile_strategies,
 )
 from contextshift.fakes.chats import MemoryChats, MemoryLibrary
+from contextshift.fakes.patterns import TrustingPatterns
 from contextshift.fakes.provider import CountingRandom, FixedClock, ListLog, ScriptedAnswer, ScriptedProvider
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 
@@ -24,6 +25,7 @@ __all__ = [
     "MemoryLibrary",
     "ScriptedAnswer",
     "ScriptedProvider",
+    "TrustingPatterns",
     "hostile_interceptors",
     "hostile_strategies",
 ]
