@@ -221,7 +221,7 @@ class _Run:
         if text is None:
             return
         if depth in plan.indexed:
-            for index, key in plan.indexed[depth].found(text):
+            for index, key in plan.indexed[depth].found(text, lambda at: self._open(plan.entries[at[0]], by)):
                 self._note(plan.entries[index], key, found, by)
         for index, key in plan.searched.get(depth, ()):
             planned = plan.entries[index]
@@ -229,7 +229,7 @@ class _Run:
                 self._note(planned, key, found, by)
 
     def _open(self, planned: PlannedEntry, by: str | None) -> bool:
-        """Whether it may matter that a pattern of an entry is found: running it costs time."""
+        """Whether it may matter that a key of an entry is found: looking for it costs time."""
         return self._at(planned) not in self.fates and (by is None or _wakeable(planned))
 
     def _note(self, planned: PlannedEntry, key: int, found: dict[int, _Found], by: str | None) -> None:

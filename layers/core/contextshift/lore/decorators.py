@@ -67,6 +67,8 @@ def read_decorators(content: str) -> tuple[Decorators, str, tuple[str, ...]]:
     >>> read_decorators("@@only_here 4\n@@@depth 2\n\nThe keep burns.")[0].depth
     2
     """
+    if not content.lstrip().startswith("@@"):
+        return Decorators(), content, ()
     said: dict[str, Any] = {}
     ignored: list[str] = []
     open_name: str | None = None

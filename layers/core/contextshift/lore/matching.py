@@ -7,14 +7,14 @@ or beside them, matches as a part of the text. A key without letters and digits 
 written, with no more than canonical normalisation. Variation selectors and soft hyphens, which only say how to
 draw a character, never count.
 
-Of thousands of keys only those are looked for that share four characters with the text: the cost is that of the
-text, not that of the book.
+Of thousands of keys only those are looked for that share a word with the text, or up to eight characters where a
+part of a word is enough: the cost is that of the text, not that of the book.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -32,7 +32,8 @@ _UNSPACED = re.compile(
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
 """Han, kana, Thai, Lao, Khmer, Burmese, Tai: scripts that put no space between words."""
-_LONGEST_GRAM = 4
+_GRAMS = (8, 6, 4, 3, 2, 1)
+"""Lengths of the parts that keys are indexed by: each costs one pass over the text."""
 
 
 class Form(IntEnum):
@@ -57,9 +58,15 @@ class TextKey:
     """Whether it must begin and end where a word does."""
 
     @property
+    def word(self) -> str:
+        """Its longest word, where words count: the key is in no text without it. Empty for one without words."""
+        return max(_words(self.needle), key=len, default="") if self.whole else ""
+
+    @property
     def gram(self) -> str:
-        """The start of its longest word: where that is not in a text, the key is not either."""
-        return max(self.needle.split(), key=len)[:_LONGEST_GRAM]
+        """The start of its longest part: the key is in no text without it."""
+        longest = max(self.needle.split(), key=len)
+        return longest[: next(length for length in _GRAMS if length <= len(longest))]
 
 
 def text_key(key: str, *, case_sensitive: bool, whole_words: bool) -> TextKey | None:
@@ -78,13 +85,14 @@ def text_key(key: str, *, case_sensitive: bool, whole_words: bool) -> TextKey | 
 class ScanText:
     """A text that keys are looked for in: each spelling of it is made once, when it is first asked for."""
 
-    __slots__ = ("_forms", "_grams", "raw")
+    __slots__ = ("_forms", "_grams", "_words", "raw")
 
     def __init__(self, raw: str) -> None:
         self.raw = normalize("NFC", raw)
         """What patterns are run on."""
         self._forms: dict[Form, str] = {}
         self._grams: dict[tuple[Form, int], frozenset[str]] = {}
+        self._words: dict[Form, frozenset[str]] = {}
 
     def spelt(self, form: Form) -> str:
         """Return the text in a form."""
@@ -99,6 +107,12 @@ class ScanText:
             parts = map("".join, zip(*(text[start:] for start in range(length)), strict=False))
             self._grams[form, length] = frozenset(parts)
         return self._grams[form, length]
+
+    def words(self, form: Form) -> frozenset[str]:
+        """Return its words, of scripts that have such."""
+        if form not in self._words:
+            self._words[form] = frozenset(_words(self.spelt(form)))
+        return self._words[form]
 
 
 def finds(key: TextKey, text: ScanText) -> bool:
@@ -115,21 +129,51 @@ def finds(key: TextKey, text: ScanText) -> bool:
 class KeyIndex(Generic[T]):
     """Keys with what each stands for; `found` gives those that stand in a text."""
 
-    __slots__ = ("_by_gram",)
+    __slots__ = ("_by_gram", "_by_word")
 
     def __init__(self, keys: Iterable[tuple[TextKey, T]]) -> None:
+        self._by_word: dict[Form, dict[str, list[tuple[TextKey, T]]]] = {}
         self._by_gram: dict[tuple[Form, int], dict[str, list[tuple[TextKey, T]]]] = {}
         for key, item in keys:
-            gram = key.gram
-            self._by_gram.setdefault((key.form, len(gram)), {}).setdefault(gram, []).append((key, item))
+            word = key.word
+            if word:
+                self._by_word.setdefault(key.form, {}).setdefault(word, []).append((key, item))
+            else:
+                gram = key.gram
+                self._by_gram.setdefault((key.form, len(gram)), {}).setdefault(gram, []).append((key, item))
 
-    def found(self, text: ScanText) -> Iterator[T]:
-        """Yield what the keys in ``text`` stand for, in no order."""
+    def found(self, text: ScanText, wanted: Callable[[T], bool]) -> Iterator[T]:
+        """Yield what the keys in ``text`` stand for, of what is ``wanted``, in no order."""
+        for form, by_word in self._by_word.items():
+            for word in by_word.keys() & text.words(form):
+                for key, item in by_word[word]:
+                    if wanted(item) and (key.needle == word or finds(key, text)):
+                        yield item
         for (form, length), by_gram in self._by_gram.items():
             for gram in by_gram.keys() & text.grams(form, length):
                 for key, item in by_gram[gram]:
-                    if finds(key, text):
+                    if wanted(item) and finds(key, text):
                         yield item
+
+
+class _Spaces:
+    """A table for ``str.translate``: space for all that is in no word of a script that writes spaces."""
+
+    def __getitem__(self, code: int) -> int:
+        return _in_spaced_word(code)
+
+
+_SPACES = _Spaces()
+
+
+@lru_cache(maxsize=8192)
+def _in_spaced_word(code: int) -> int:
+    char = chr(code)
+    return code if _in_word(char) and not _UNSPACED.match(char) else 32
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_SPACES).split()
 
 
 def _spelt(text: str, form: Form) -> str:

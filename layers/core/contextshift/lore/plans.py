@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -43,7 +42,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, as written and ready to be looked for. With neither text nor pattern, it holds macros or is blank."""
+    """A key, as written and ready to be looked for. With neither text nor pattern, it is blank, or it holds macros."""
 
     written: str
     text: TextKey | None = None
@@ -64,6 +63,8 @@ class PlannedEntry:
     said: Decorators
     body: str
     keys: tuple[Key, ...]
+    ignored: tuple[str, ...]
+    """Decorators that nobody knows."""
 
     @property
     def label(self) -> str:
@@ -126,7 +127,8 @@ class KeyFinder:
         """Whether a key is found in a text. Raises PatternFault."""
         if key.text is None and key.pattern is None:
             if key not in self._expanded:
-                self._expanded[key] = _key_like(key, self._expand(key.written))
+                kind = key.as_pattern, key.case_sensitive, key.whole_words
+                self._expanded[key] = _key(key.written, self._expand(key.written), *kind)
             key = self._expanded[key]
         if key.pattern is not None:
             return self._search(*key.pattern, text.raw)
@@ -181,7 +183,7 @@ def _compile(book: Book) -> Plan:
         always=tuple(e.index for e in entries if e.entry.enabled and (e.entry.constant or e.said.activate)),
         outcomes=tuple(planned.outcome(_asleep(planned)) for planned in entries),
         places=MappingProxyType({planned.entry.id: planned.index for planned in entries}),
-        diagnostics=tuple(note for entry in book.entries if entry.enabled for note in _notes(book, entry)),
+        diagnostics=tuple(note for planned in entries if planned.ignored for note in _notes(planned)),
     )
 
 
@@ -192,26 +194,24 @@ def _is_looked_for(planned: PlannedEntry) -> bool:
 
 
 def _planned(book: Book, index: int, entry: Entry) -> PlannedEntry:
-    said, body, _ = read_decorators(entry.content)
-    return PlannedEntry(book, index, entry, said, body, compile_keys(book, entry, entry.keys))
+    said, body, ignored = read_decorators(entry.content)
+    return PlannedEntry(book, index, entry, said, body, compile_keys(book, entry, entry.keys), ignored)
 
 
 def compile_keys(book: Book, entry: Entry, written: tuple[str, ...]) -> tuple[Key, ...]:
     """Return keys of an entry, its primary or others, ready to be looked for."""
     whole = book.match_whole_words if entry.match_whole_words is None else entry.match_whole_words
-    made = partial(Key, as_pattern=entry.use_regex, case_sensitive=bool(entry.case_sensitive), whole_words=whole)
-    return tuple(key if _MACRO.search(text) else _key_like(key, text) for text in written for key in (made(text),))
+    kind = entry.use_regex, bool(entry.case_sensitive), whole
+    return tuple(Key(text, None, None, *kind) if _MACRO.search(text) else _key(text, text, *kind) for text in written)
 
 
-def _key_like(key: Key, text: str) -> Key:
-    """Return a key with the text or pattern that it is, of the kind of ``key``."""
-    kind = key.as_pattern, key.case_sensitive, key.whole_words
-    pattern = parse_key(text.strip())
-    if pattern is None and key.as_pattern and text:
-        pattern = text, "" if key.case_sensitive else "i"
+def _key(written: str, text: str, as_pattern: bool, case_sensitive: bool, whole_words: bool) -> Key:
+    pattern = parse_key(text.strip()) if "/" in text else None
+    if pattern is None and as_pattern and text:
+        pattern = text, "" if case_sensitive else "i"
     if pattern is not None:
-        return Key(key.written, None, (normalize("NFC", pattern[0]), pattern[1]), *kind)
-    return Key(key.written, text_key(text, case_sensitive=key.case_sensitive, whole_words=key.whole_words), None, *kind)
+        return Key(written, None, (normalize("NFC", pattern[0]), pattern[1]))
+    return Key(written, text_key(text, case_sensitive=case_sensitive, whole_words=whole_words))
 
 
 def _asleep(planned: PlannedEntry) -> Lore:
@@ -220,8 +220,6 @@ def _asleep(planned: PlannedEntry) -> Lore:
     return Lore.DECORATOR_OFF if planned.said.dont_activate and not planned.said.activate else Lore.NO_KEY_MATCH
 
 
-def _notes(book: Book, entry: Entry) -> list[Mapping[str, Any]]:
-    return [
-        {"code": "unknown-decorator", "book": book.id, "entry": entry.id, "decorator": name}
-        for name in read_decorators(entry.content)[2]
-    ]
+def _notes(planned: PlannedEntry) -> list[Mapping[str, Any]]:
+    where = {"code": "unknown-decorator", "book": planned.book.id, "entry": planned.entry.id}
+    return [{**where, "decorator": name} for name in planned.ignored if planned.entry.enabled]

@@ -80,12 +80,13 @@ class Memory:
         return 0 if woken is None else len(self._turns) - bisect_right(self._turns, woken) + 1
 
     def _lasting(self, book: Book) -> dict[str, dict[str, int]]:
-        """Return the records of a book that still say something."""
+        """Return the records of a book that say something in this turn or later."""
         lasting: dict[str, dict[str, int]] = {}
         records = self._records.get(book.id, {})
         for entry in book.entries if records else ():
             record = dict(records.get(entry.id, {}))
-            if self._turns_since(book, entry) >= entry.sticky + entry.cooldown:
+            # In its last turn it is still kept: that turn may be generated again.
+            if self._turns_since(book, entry) > entry.sticky + entry.cooldown:
                 record.pop(_WOKEN, None)
             if record:
                 lasting[entry.id] = record
