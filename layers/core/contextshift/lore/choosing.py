@@ -1,16 +1,16 @@
-"""Chance, inclusion groups and the budget: who of the woken entries is in."""
+"""Secondary keys, chance, inclusion groups and the budget: who of the woken entries is in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from contextshift.lore.activation_ports import LoreSettings
-from contextshift.lore.model import Book
+from contextshift.lore.activation_ports import Expand, LoreSettings
+from contextshift.lore.model import Book, SecondaryLogic
 from contextshift.lore.plans import PlannedEntry
 from contextshift.reasons import Lore
 
-__all__ = ["Budget", "Woken", "by_rank", "group_losers", "lucky"]
+__all__ = ["Budget", "Taken", "Texts", "Woken", "by_rank", "decides", "group_losers", "lucky"]
 
 
 @dataclass(slots=True)
@@ -30,6 +30,39 @@ class Woken:
         if self.planned.entry.constant or self.cause == Lore.DECORATOR or not self.planned.keys:
             return 1.0
         return len(self.matched) / len(self.planned.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An entry that is in, with its text for the prompt."""
+
+    woken: Woken
+    text: str
+    tokens: int
+    number: int
+    """Of its book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What is done with the texts of woken entries: counted, and their macros replaced for prompt and recursion."""
+
+    count: Callable[[str], int]
+    expand: Expand
+    expand_hidden: Expand
+
+
+def decides(logic: SecondaryLogic, found: Sequence[bool]) -> bool:
+    """Whether secondary keys, each found or not, let their entry in."""
+    match logic:
+        case SecondaryLogic.AND_ANY:
+            return any(found)
+        case SecondaryLogic.NOT_ALL:
+            return not all(found)
+        case SecondaryLogic.NOT_ANY:
+            return not any(found)
+        case SecondaryLogic.AND_ALL:
+            return all(found)
 
 
 def lucky(woken: Woken, chance: Callable[[str], float]) -> bool:

@@ -104,8 +104,8 @@ class ScanText:
         """Return all its parts of ``length`` characters."""
         if (form, length) not in self._grams:
             text = self.spelt(form)
-            parts = map("".join, zip(*(text[start:] for start in range(length)), strict=False))
-            self._grams[form, length] = frozenset(parts)
+            starts = range(len(text) - length + 1)
+            self._grams[form, length] = frozenset([text[start : start + length] for start in starts])
         return self._grams[form, length]
 
     def words(self, form: Form) -> frozenset[str]:
