@@ -517,3 +517,18 @@ def test_patterns_see_the_chat_as_it_is_written():
 
     wake(book(entry("1", "x", "/Fire$/i")), "One", "FIRE", search=watch)
     assert seen == [("Fire$", "i", "One\nFIRE")]
+
+
+def test_a_secondary_pattern_that_faults_is_named():
+    found = wake(book(entry("1", "x", "a", secondary_keys=("/slow/",))), "a")
+    assert reasons(found) == {"1": "regex-timeout"}
+    assert [(d["code"], d["key"]) for d in found.diagnostics] == [("regex-timeout", "/slow/")]
+    assert found.outcomes[0].detail == "/slow/"
+
+
+def test_recursion_goes_across_books_that_ask_for_it():
+    asks = {"recursive_scanning": True}
+    first, second = book(entry("1", "bx", "ax"), id="b", **asks), book(entry("2", "y", "bx"), id="c", **asks)
+    assert [(a.book, a.woken_by) for a in wake([first, second], "ax").entries] == [("b", "ax"), ("c", "b/1")]
+    assert inside(wake([first, replace(second, recursive_scanning=False)], "ax")) == {"1"}
+    assert inside(wake([replace(first, recursive_scanning=False), second], "ax")) == {"1"}

@@ -26,6 +26,8 @@ class PatternFault(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.key = ""
+        """The key as its entry has it; filled in by who looked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,9 @@ class Turn:
     state: Mapping[str, Any] = field(default_factory=dict)
     """`Activation.state` of the last real turn; empty for a new chat."""
     chance: Callable[[str], float] = lambda _: 0.0
-    """A number in [0, 1) for a label, ``probability:book/entry`` or ``group:name``: the same for the same turn."""
+    """A number in [0, 1) for a label, ``probability:book/entry`` or ``group:name``: the same for the same turn.
+
+    By default chance lets everything in."""
     replies: int | None = None
     """The character's messages among them, which V3's ``activate_only_…`` count; None: ``messages`` stands in."""
 

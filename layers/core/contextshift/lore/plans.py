@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
-from contextshift.lore.activation_ports import Expand, Search, parse_key
+from contextshift.lore.activation_ports import Expand, PatternFault, Search, parse_key
 from contextshift.lore.decorators import Decorators, read_decorators
 from contextshift.lore.matching import KeyIndex, ScanText, TextKey, finds, text_key
 from contextshift.lore.model import Book, Entry, Place
@@ -19,7 +19,7 @@ from contextshift.reasons import Lore
 __all__ = ["Key", "KeyFinder", "Outcome", "Plan", "PlannedEntry", "compile_book", "compile_keys"]
 
 _MACRO = re.compile(r"(?i)\{\{|<(?:user|bot|char)>")
-_MAX_PLANS = 32
+_MAX_ENTRIES = 50_000
 
 KeyAt = tuple[int, int]
 """Index of an entry in its book, index of a key of it."""
@@ -130,13 +130,20 @@ class KeyFinder:
                 kind = key.as_pattern, key.case_sensitive, key.whole_words
                 self._expanded[key] = _key(key.written, self._expand(key.written), *kind)
             key = self._expanded[key]
-        if key.pattern is not None:
+        if key.pattern is None:
+            return key.text is not None and finds(key.text, text)
+        try:
             return self._search(*key.pattern, text.raw)
-        return key.text is not None and finds(key.text, text)
+        except PatternFault as fault:
+            fault.key = key.written
+            raise
 
 
 class _Plans:
-    """The newest plans, by identity: comparing two books of thousands of entries would cost what the plan saves."""
+    """The newest plans, by identity: comparing two books of thousands of entries would cost what the plan saves.
+
+    They hold their books, so that an identity is not given away, and 50,000 entries at most.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -151,16 +158,19 @@ class _Plans:
         plan = _compile(book)
         with self._lock:
             self._kept[id(book)] = book, plan
-            while len(self._kept) > _MAX_PLANS:
+            while len(self._kept) > 1 and self._size() > _MAX_ENTRIES:
                 del self._kept[next(iter(self._kept))]
         return plan
+
+    def _size(self) -> int:
+        return sum(1 + len(plan.entries) for _, plan in self._kept.values())
 
 
 _plans = _Plans()
 
 
 def compile_book(book: Book) -> Plan:
-    """Return the plan of a book: the one made before, where the same object was among the last 32."""
+    """Return the plan of a book: the one made before, where the same object was seen not long ago."""
     return _plans.plan(book)
 
 

@@ -153,7 +153,7 @@ class Waking:
                 self._note(plan.entries[index], key, found, by)
         for index, key in plan.searched.get(depth, ()):
             planned = plan.entries[index]
-            if self._open(planned, by) and self._finds(planned, planned.keys[key].written, key, text):
+            if self._open(planned, by) and self._finds(planned, key, text):
                 self._note(planned, key, found, by)
 
     def _open(self, planned: PlannedEntry, by: str | None) -> bool:
@@ -168,17 +168,17 @@ class Waking:
             known.cause, known.by = Lore.RECURSION, by
         known.matched.add(key)
 
-    def _finds(self, planned: PlannedEntry, written: str, key: int, text: ScanText) -> bool:
+    def _finds(self, planned: PlannedEntry, key: int, text: ScanText) -> bool:
         try:
             return self.finder.finds(planned.keys[key], text)
         except PatternFault as fault:
-            self._fault(planned, fault, written)
+            self._fault(planned, fault)
             return False
 
-    def _fault(self, planned: PlannedEntry, fault: PatternFault, written: str) -> None:
-        self._out(planned, fault.reason, detail=written)
+    def _fault(self, planned: PlannedEntry, fault: PatternFault) -> None:
+        self._out(planned, fault.reason, detail=fault.key)
         where = {"book": planned.book.id, "entry": planned.entry.id}
-        self.faults.append({"code": fault.reason, **where, "key": written})
+        self.faults.append({"code": fault.reason, **where, "key": fault.key})
 
     # -- texts ---------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Waking:
                 if not decides(entry.secondary_logic, secondary):
                     return self._hold(found, Lore.SECONDARY_KEYS)
         except PatternFault as fault:
-            self._fault(planned, fault, "")
+            self._fault(planned, fault)
             return False
         return True
 
