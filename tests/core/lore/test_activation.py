@@ -311,7 +311,8 @@ def test_priority_goes_before_order_and_ignore_on_max_context_leaves_first():
         token_budget=2,
     )
     assert inside(wake(one)) == {"1"}
-    assert {a.entry.id: a.required for a in wake(one, settings=LoreSettings()).entries} == {"1": True}
+    required = {a.entry.id: a.required for a in wake(replace(one, token_budget=None)).entries}
+    assert required == {"1": True, "2": True, "3": False}
 
 
 def test_what_has_no_text_is_out_as_empty():

@@ -150,9 +150,11 @@ class KeyIndex(Generic[T]):
                     if wanted(item) and (key.needle == word or finds(key, text)):
                         yield item
         for (form, length), by_gram in self._by_gram.items():
-            for gram in by_gram.keys() & text.grams(form, length):
+            grams = text.grams(form, length)
+            for gram in by_gram.keys() & grams:
                 for key, item in by_gram[gram]:
-                    if wanted(item) and finds(key, text):
+                    # Its end too must be there: a look into a set, where the search goes through the text.
+                    if key.needle[-length:] in grams and wanted(item) and finds(key, text):
                         yield item
 
 
