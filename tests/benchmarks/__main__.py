@@ -13,6 +13,7 @@ BENCHES = (
     "peers",
     "cache",
     "summary",
+    "lore",
     "start",
     "stores",
     "proxy",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ALL_REASONS", "Passed", "Reason"]
+__all__ = ["ALL_REASONS", "Lore", "Passed", "Reason"]
 
 
 class Reason(StrEnum):
@@ -82,9 +82,50 @@ class Passed(StrEnum):
         return f"parameter-{name}"
 
 
+class Lore(StrEnum):
+    """Why an entry of a lorebook is active, or is not."""
+
+    KEY = "key"
+    """In: one of its keys stands in the newest messages."""
+    CONSTANT = "constant"
+    """In: always active."""
+    RECURSION = "recursion"
+    """In: one of its keys stands in another active entry."""
+    DECORATOR = "decorator"
+    """In: its content says so (``@@activate``, or ``@@keep_activate_after_match`` and an earlier match)."""
+    STICKY = "sticky"
+    """In: woken in an earlier turn, and it stays for some."""
+
+    DISABLED = "disabled"
+    NO_KEY_MATCH = "no-key-match"
+    SECONDARY_KEYS = "secondary-keys"
+    """Out: a key matched, but its secondary, additional or excluded keys say no."""
+    PROBABILITY = "probability"
+    """Out: by chance."""
+    GROUP = "group"
+    """Out: another entry of its inclusion group won."""
+    COOLDOWN = "cooldown"
+    """Out: it was active not long ago."""
+    DELAY = "delay"
+    """Out: the chat is not long enough yet."""
+    LORE_BUDGET = "lore-budget"
+    """Out: it did not fit what was left of the book's or the account's budget."""
+    REGEX_TIMEOUT = "regex-timeout"
+    """Out: one of its patterns took too long."""
+    REGEX_INVALID = "regex-invalid"
+    """Out: one of its patterns does not compile."""
+    DECORATOR_OFF = "decorator-off"
+    """Out: its content says so (``@@dont_activate``, ``@@is_greeting``, ``@@activate_only_…``)."""
+    RECURSION_ONLY = "recursion-only"
+    """Out: it waits for a step of recursion that did not come."""
+    EMPTY = "empty"
+    """Out: active, but with no text for a prompt."""
+
+
 ALL_REASONS: tuple[str, ...] = (
     *Reason,
     *Passed,
+    *Lore,
     "capability-*",
     "parameter-*",
 )

@@ -1,0 +1,78 @@
+"""What activation takes from outside: the engine of patterns and the texts of a turn, as functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = ["Expand", "LoreSettings", "PatternFault", "Search", "Turn", "parse_key"]
+
+Search: TypeAlias = Callable[[str, str, str], bool]
+"""``search(source, flags, text)``: whether a pattern is found in a text. Raises PatternFault.
+
+It limits its own time: a key's, and that of all calls of one request.
+"""
+Expand: TypeAlias = Callable[[str], str]
+"""Return a text with its macros replaced."""
+
+_PATTERN = re.compile(r"(?s)/((?:[^/\\]|\\.)+)/([a-zA-Z]*)")
+
+
+class PatternFault(Exception):
+    """A pattern that did not answer. ``reason``: ``regex-timeout`` or ``regex-invalid``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.key = ""
+        """The key as its entry has it; filled in by who looked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoreSettings:
+    """An account's own, where a book or an entry says nothing else."""
+
+    scan_depth: int = 4
+    """Newest messages to scan; 0: keys never match."""
+    budget_tokens: int | None = None
+    """Tokens that lore of all books may take together; None: only the books' own budgets limit it."""
+    recursion_limit: int | None = None
+    """Steps of recursion at most, whatever a book says beyond it; None: no limit but the book's."""
+    stop_at_budget: bool = False
+    """As `Book.stop_at_budget`, for every book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What turn rules count, and where chance comes from.
+
+    A turn is told by ``messages``: with the number of an earlier turn, or a smaller one, it is that turn again (a
+    regeneration, or a chat taken back), and what later turns left in ``state`` does not count.
+    """
+
+    messages: int = 0
+    """Messages of the chat so far, with the newest."""
+    greeting: int | None = None
+    """Index of the greeting in use (``@@is_greeting``); None: unknown, the decorator is ignored."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """`Activation.state` of the last real turn; empty for a new chat."""
+    chance: Callable[[str], float] = lambda _: 0.0
+    """A number in [0, 1) for a label, ``probability:book/entry`` or ``group:name``: the same for the same turn.
+
+    By default chance lets everything in."""
+    replies: int | None = None
+    """The character's messages among them, which V3's ``activate_only_…`` count; None: ``messages`` stands in."""
+
+
+def parse_key(key: str) -> tuple[str, str] | None:
+    r"""Return source and flags of a key written ``/…/flags``, or None for one that is text.
+
+    As SillyTavern reads it: a slash inside is written ``\/``, else the key is text; flags are not judged here.
+
+    >>> parse_key("/dragons?/i"), parse_key("and/or"), parse_key("/a/b/")
+    (('dragons?', 'i'), None, None)
+    """
+    found = _PATTERN.fullmatch(key)
+    return (found[1].replace("\\/", "/"), found[2]) if found else None
