@@ -234,3 +234,10 @@ def test_a_value_too_large_is_left_out_while_smaller_ones_come_in():
 )
 def test_hidden_keys_are_given_to_the_scan(text, right):
     assert hidden_keys(text) == right
+
+
+def test_marks_without_end_and_dice_without_number_stay_cheap():
+    """Both took over ten seconds: marks joined one by one, and a hash for every die."""
+    marks = "a" + "\u0301" * 300_000
+    assert expand("{{reverse:" + marks + "}}", MacroContext("A", "B")).text == marks
+    assert len(expand("{{roll:100d6}} " * 20_000, MacroContext("A", "B")).text.split()) == 20_000

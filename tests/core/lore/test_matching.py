@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextshift.lore.activation_ports import parse_key
 from contextshift.lore.matching import KeyIndex, ScanText, finds, text_key
 
 texts = st.text(st.sampled_from("aAbéeßİ́кот东京กา +:)-❤\ufe0f™1\n"), max_size=24) | st.text(max_size=12)
@@ -97,20 +96,3 @@ def test_without_whole_words_a_part_is_enough():
 @pytest.mark.parametrize("key", ["", "  ", "\ufe0f", "\u00ad"])
 def test_a_blank_key_wakes_nothing(key):
     assert text_key(key, case_sensitive=False, whole_words=False) is None
-
-
-@pytest.mark.parametrize(
-    ("key", "pattern"),
-    [
-        ("/a b/i", ("a b", "i")),
-        (r"/a\/b/", ("a/b", "")),
-        ("/a/b/", None),
-        ("//", None),
-        ("/a", None),
-        ("a/b", None),
-        ("/[/", ("[", "")),
-        ("/(a+)+$/", ("(a+)+$", "")),
-    ],
-)
-def test_a_pattern_is_a_key_between_slashes(key, pattern):
-    assert parse_key(key) == pattern

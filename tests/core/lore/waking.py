@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from contextshift.lore.activation import Activation, activate
-from contextshift.lore.activation_ports import LoreSettings, PatternFault, Turn
+from contextshift.lore.activation_ports import LoreSettings, Turn
 from contextshift.lore.model import Book, Entry
+from contextshift.lore.patterns import PatternInvalid, PatternTimeout
 from contextshift.words import WordCounter
 
 count = WordCounter().text
@@ -16,11 +17,11 @@ count = WordCounter().text
 def search(source: str, flags: str, text: str) -> bool:
     """The standard engine, for tame patterns; the sources ``slow`` and ``[`` fault."""
     if source == "slow":
-        raise PatternFault("regex-timeout")
+        raise PatternTimeout
     try:
         return re.search(source, text, re.IGNORECASE if "i" in flags else 0) is not None
     except re.error:
-        raise PatternFault("regex-invalid") from None
+        raise PatternInvalid from None
 
 
 def entry(id: str, content: str = "lore", *keys: str, **fields: Any) -> Entry:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = ["Expand", "LoreSettings", "PatternFault", "Search", "Turn", "parse_key"]
+__all__ = ["Expand", "LoreSettings", "Search", "Turn"]
 
 Search: TypeAlias = Callable[[str, str, str], bool]
 """``search(source, flags, text)``: whether a pattern is found in a text. Raises PatternFault.
@@ -16,18 +15,6 @@ It limits its own time: a key's, and that of all calls of one request.
 """
 Expand: TypeAlias = Callable[[str], str]
 """Return a text with its macros replaced."""
-
-_PATTERN = re.compile(r"(?s)/((?:[^/\\]|\\.)+)/([a-zA-Z]*)")
-
-
-class PatternFault(Exception):
-    """A pattern that did not answer. ``reason``: ``regex-timeout`` or ``regex-invalid``."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.key = ""
-        """The key as its entry has it; filled in by who looked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +51,3 @@ class Turn:
     By default chance lets everything in."""
     replies: int | None = None
     """The character's messages among them, which V3's ``activate_only_…`` count; None: ``messages`` stands in."""
-
-
-def parse_key(key: str) -> tuple[str, str] | None:
-    r"""Return source and flags of a key written ``/…/flags``, or None for one that is text.
-
-    As SillyTavern reads it: a slash inside is written ``\/``, else the key is text; flags are not judged here.
-
-    >>> parse_key("/dragons?/i"), parse_key("and/or"), parse_key("/a/b/")
-    (('dragons?', 'i'), None, None)
-    """
-    found = _PATTERN.fullmatch(key)
-    return (found[1].replace("\\/", "/"), found[2]) if found else None

@@ -23,14 +23,15 @@ class Value(str):
     __slots__ = ()
 
 
-def drawn(seed: str, place: str, start: int, die: int, macro: str) -> int:
-    """Return 64 random bits that belong to a seed, a place and a macro as it is written: the head of a SHA-256."""
-    written = json.dumps((seed, place, start, die, macro)).encode()
-    return int.from_bytes(hashlib.sha256(written).digest()[:8])
+def drawn(seed: str, place: str, start: int, macro: str, many: int = 1) -> list[int]:
+    """Return ``many`` times 64 random bits that belong to a seed, a place and a macro as it is written (SHAKE-256)."""
+    written = json.dumps((seed, place, start, macro)).encode()
+    bits = hashlib.shake_256(written).digest(8 * many)
+    return [int.from_bytes(bits[at : at + 8]) for at in range(0, 8 * many, 8)]
 
 
-def rolled(formula: str, draw: Callable[[int], int]) -> int | None:
-    """Return a roll of ``20``, ``d6`` or ``2d6+1``; ``draw`` gives the random bits of one die.
+def rolled(formula: str, draw: Callable[[int], Sequence[int]]) -> int | None:
+    """Return a roll of ``20``, ``d6`` or ``2d6+1``; ``draw`` gives the random bits of so many dice.
 
     None for what is no roll, and for more than a hundred dice or a billion sides.
     """
@@ -40,7 +41,7 @@ def rolled(formula: str, draw: Callable[[int], int]) -> int | None:
     dice, sides = int(read[1] or 1), int(read[2])
     if not (1 <= dice <= _MAX_DICE and 1 <= sides <= _MAX_SIDES):
         return None
-    return sum(draw(die) % sides + 1 for die in range(dice)) + int(f"{read[3] or ''}{read[4] or 0}")
+    return sum(bits % sides + 1 for bits in draw(dice)) + int(f"{read[3] or ''}{read[4] or 0}")
 
 
 def alternatives(argument: Sequence[str]) -> list[str]:
@@ -62,13 +63,13 @@ def alternatives(argument: Sequence[str]) -> list[str]:
 
 def backwards(text: str) -> str:
     """Return ``text`` backwards; marks stay on their letters."""
-    clusters: list[str] = []
+    clusters: list[list[str]] = []
     for char in text:
         if clusters and (unicodedata.combining(char) or char in _JOINERS):
-            clusters[-1] += char
+            clusters[-1].append(char)
         else:
-            clusters.append(char)
-    return "".join(reversed(clusters))
+            clusters.append([char])
+    return "".join(char for cluster in reversed(clusters) for char in cluster)
 
 
 def rendered(value: object) -> str:

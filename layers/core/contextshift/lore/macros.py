@@ -301,10 +301,10 @@ class _Reading:
 
     def _choice(self, seed: str, argument: Sequence[str], start: int, end: int) -> Value:
         items = alternatives(argument)
-        return Value(items[self._draw(seed, start, end) % len(items)])
+        return Value(items[self._draw(seed, start, end)[0] % len(items)])
 
-    def _draw(self, seed: str, start: int, end: int, die: int = 0) -> int:
-        return drawn(seed, self._place, start, die, self._text[start:end])
+    def _draw(self, seed: str, start: int, end: int, many: int = 1) -> list[int]:
+        return drawn(seed, self._place, start, self._text[start:end], many)
 
 
 def _joined(pieces: Sequence[str]) -> str:

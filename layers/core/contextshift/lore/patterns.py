@@ -35,6 +35,8 @@ class PatternFault(Exception):
 
     reason: ClassVar[str]
     """Why the entry is out, as audits say it."""
+    key: str = ""
+    """The key as its entry has it; filled in by who looked for it."""
 
 
 class PatternInvalid(PatternFault):

@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
-from contextshift.lore.activation_ports import Expand, PatternFault, Search, parse_key
+from contextshift.lore.activation_ports import Expand, Search
 from contextshift.lore.decorators import Decorators, read_decorators
 from contextshift.lore.matching import KeyIndex, ScanText, TextKey, finds, text_key
 from contextshift.lore.model import Book, Entry, Place
+from contextshift.lore.patterns import PatternFault, parse_key
 from contextshift.reasons import Lore
 
 __all__ = ["Key", "KeyFinder", "Outcome", "Plan", "PlannedEntry", "compile_book", "compile_keys"]

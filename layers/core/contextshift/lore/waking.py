@@ -20,10 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contextshift.lore.activation_ports import LoreSettings, PatternFault, Turn
+from contextshift.lore.activation_ports import LoreSettings, Turn
 from contextshift.lore.choosing import Budget, Taken, Texts, Woken, by_rank, decides, group_losers, lucky
 from contextshift.lore.matching import ScanText
 from contextshift.lore.model import Book
+from contextshift.lore.patterns import PatternFault
 from contextshift.lore.plans import KeyFinder, Outcome, Plan, PlannedEntry, compile_book, compile_keys
 from contextshift.lore.turns import Memory
 from contextshift.reasons import Lore
