@@ -20,7 +20,7 @@ CORE_LEVELS = [
     {"messages", "words", "estimate", "vouching", "settings", "material", "guard", "calibration", "overflow"},
     {"groups", "budget", "body", "ports", "extract"},
     {"protection", "strategies", "catalogue", "calibrating", "chats"},
-    {"registry", "hosting", "lore"},
+    {"registry", "hosting", "lore", "paths"},
     {"scene"},
     {"shift", "assembly"},
     {"interceptors"},

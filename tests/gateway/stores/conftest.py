@@ -12,13 +12,18 @@ import pytest
 
 from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore
 from bastion.stores.dynamodb.items import life_partition
-from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
+from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteChats, SqliteDatabase, SqliteLibrary
+from contextshift.chats import LibraryStore
+from contextshift.fakes.chats import MemoryChats, MemoryLibrary
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 from contextshift.ports import AccountAdmin, Ticket
 from gateway import emulators
-from gateway.stores.life import Kept, MovableClock, SystemRandom
+from gateway.stores.life import ACCOUNT, Kept, MovableClock, SystemRandom
+from gateway.stores.talk import Talk
 
 ALL_STORES = ("memory", "sqlite", "ministack", "dynalite")
+CHAT_STORES = ("memory", "sqlite")
+"""dynalite knows no transactions."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +122,41 @@ def _sqlite(database: SqliteDatabase, clock: MovableClock) -> Kept:
         return {row[0] for row in rows}
 
     return Kept(SqliteAuditStore(database, clock=clock, random=SystemRandom()), places)
+
+
+@pytest.fixture(params=CHAT_STORES)
+def talk(request: pytest.FixtureRequest, clock: MovableClock) -> Talk:
+    """Every store of chats in turn, in an account nobody else uses."""
+    return talk_of(request, clock, request.param)
+
+
+def talk_of(request: pytest.FixtureRequest, clock: MovableClock, store: str) -> Talk:
+    """Return a store of chats by its name."""
+    if store == "memory":
+        return _talk_in_memory(clock)
+    return _talk_in_sqlite(request.getfixturevalue("database"), clock)
+
+
+def _talk_in_memory(clock: MovableClock) -> Talk:
+    audits = MemoryAuditStore(clock)
+
+    async def holds(text: str) -> bool:
+        return text in repr(audits.lives_of(ACCOUNT))
+
+    return Talk(MemoryChats(audits, clock), audits, clock, holds)
+
+
+def _talk_in_sqlite(database: SqliteDatabase, clock: MovableClock) -> Talk:
+    async def holds(text: str) -> bool:
+        return await database.read(lambda db: any(text in line for line in db.iterdump()))
+
+    options: dict[str, Any] = {"clock": clock, "random": SystemRandom()}
+    return Talk(SqliteChats(database, **options), SqliteAuditStore(database, **options), clock, holds)
+
+
+@pytest.fixture(params=ALL_STORES[:2])
+def library(request: pytest.FixtureRequest, clock: MovableClock) -> LibraryStore:
+    """Every library in turn."""
+    if request.param == "memory":
+        return MemoryLibrary(clock)
+    return SqliteLibrary(request.getfixturevalue("database"), clock=clock)
