@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore
+from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore, DynamoChats, DynamoLibrary
+from bastion.stores.dynamodb.documents import decompressed
 from bastion.stores.dynamodb.items import life_partition
 from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteChats, SqliteDatabase, SqliteLibrary
 from contextshift.chats import LibraryStore
@@ -22,7 +23,7 @@ from gateway.stores.life import ACCOUNT, Kept, MovableClock, SystemRandom
 from gateway.stores.talk import Talk
 
 ALL_STORES = ("memory", "sqlite", "ministack", "dynalite")
-CHAT_STORES = ("memory", "sqlite")
+CHAT_STORES = ("memory", "sqlite", "ministack")
 """dynalite knows no transactions."""
 
 
@@ -41,6 +42,27 @@ class Server:
     def accounts(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoAccounts:
         return DynamoAccounts(client or self.client, self.control, clock=clock, random=SystemRandom(), **options)
 
+    def stored(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoChats:
+        return DynamoChats(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
+
+    def library(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoLibrary:
+        return DynamoLibrary(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
+
+    def talk(self, clock: MovableClock, client: Any = None) -> Talk:
+        """Return the store of chats, in an account of its own."""
+        account = f"a{secrets.token_hex(6)}"
+
+        async def holds(text: str) -> bool:
+            return any(text in line for line in self.lines(account))
+
+        return Talk(self.stored(clock, client), self.audits(clock, client), clock, holds, account)
+
+    def lines(self, account: str) -> list[str]:
+        """Return all items that are an account's, save heads of deleted chats, documents legible."""
+        pages = self.client.get_paginator("scan").paginate(TableName=self.chats, ConsistentRead=True)
+        own = [item for page in pages for item in page["Items"] if account in item["pk"]["S"].split("#")]
+        return [repr(_legible(item)) for item in own if "buried" not in item]
+
     def sort_keys(self, ticket: Ticket) -> list[str]:
         """Return the sort keys in the partition of a ticket's life."""
         partition = life_partition(ticket.account, ticket.chat_id, ticket.epoch)
@@ -50,6 +72,12 @@ class Server:
 
     async def places(self, ticket: Ticket) -> set[int]:
         return {int(key.split("#")[1]) for key in self.sort_keys(ticket)}
+
+
+def _legible(item: dict[str, Any]) -> dict[str, Any]:
+    return item | {
+        name: decompressed(bytes(item[name]["B"])) for name in ("doc", "said") if name in item and "B" in item[name]
+    }
 
 
 def _server(endpoint: str) -> Server:
@@ -134,6 +162,8 @@ def talk_of(request: pytest.FixtureRequest, clock: MovableClock, store: str) -> 
     """Return a store of chats by its name."""
     if store == "memory":
         return _talk_in_memory(clock)
+    if store == "ministack":
+        return request.getfixturevalue("ministack_tables").talk(clock)  # type: ignore[no-any-return]
     return _talk_in_sqlite(request.getfixturevalue("database"), clock)
 
 
@@ -154,9 +184,12 @@ def _talk_in_sqlite(database: SqliteDatabase, clock: MovableClock) -> Talk:
     return Talk(SqliteChats(database, **options), SqliteAuditStore(database, **options), clock, holds)
 
 
-@pytest.fixture(params=ALL_STORES[:2])
+@pytest.fixture(params=ALL_STORES)
 def library(request: pytest.FixtureRequest, clock: MovableClock) -> LibraryStore:
     """Every library in turn."""
     if request.param == "memory":
         return MemoryLibrary(clock)
-    return SqliteLibrary(request.getfixturevalue("database"), clock=clock)
+    if request.param == "sqlite":
+        return SqliteLibrary(request.getfixturevalue("database"), clock=clock)
+    server: Server = request.getfixturevalue(f"{request.param}_tables")
+    return server.library(clock)

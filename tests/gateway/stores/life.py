@@ -67,8 +67,8 @@ def record_of(ticket: Ticket, parts: Sequence[bytes], *, now: float, attempt: in
     )
 
 
-async def begin(store: AuditStore, chat: str, *, expires: int | None = None) -> Ticket:
-    return await store.begin(ACCOUNT, chat, secrets.token_hex(8), now=time.time(), expires=expires)
+async def begin(store: AuditStore, chat: str, *, expires: int | None = None, account: str = ACCOUNT) -> Ticket:
+    return await store.begin(account, chat, secrets.token_hex(8), now=time.time(), expires=expires)
 
 
 async def prepare(
@@ -86,9 +86,11 @@ async def prepare(
     await store.prepare(ticket, record, parts, expires=expires)
 
 
-async def committed(store: AuditStore, chat: str, whole: bytes | None = None, **options: Any) -> Ticket:
+async def committed(
+    store: AuditStore, chat: str, whole: bytes | None = None, *, account: str = ACCOUNT, **options: Any
+) -> Ticket:
     """Bring a generation to its commit, which must win."""
-    ticket = await begin(store, chat, expires=options.get("expires"))
+    ticket = await begin(store, chat, expires=options.get("expires"), account=account)
     await prepare(store, ticket, whole, **options)
     assert await store.commit(ticket) is Commit.COMMITTED
     return ticket

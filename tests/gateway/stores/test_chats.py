@@ -44,7 +44,7 @@ async def test_of_concurrent_creations_one_wins(talk: Talk) -> None:
 
 
 async def test_a_chat_of_the_proxy_is_no_stored_chat_and_takes_its_name(talk: Talk) -> None:
-    ticket = await committed(talk.audits, CHAT)
+    ticket = await committed(talk.audits, CHAT, account=talk.account)
     assert await talk.chats.create(talk.account, ChatRecord(CHAT, {})) is None
     with pytest.raises(ChatNotFound):
         await talk.chats.chat(talk.account, CHAT)
@@ -56,7 +56,7 @@ async def test_a_chat_of_the_proxy_is_no_stored_chat_and_takes_its_name(talk: Ta
 
 
 async def test_an_expired_chat_of_the_proxy_gives_its_name_free(talk: Talk) -> None:
-    await committed(talk.audits, CHAT, expires=int(talk.clock.now()) + 100)
+    await committed(talk.audits, CHAT, account=talk.account, expires=int(talk.clock.now()) + 100)
     talk.clock.time += 200
     await talk.created()
     assert await talk.audits.read(talk.account, CHAT) is None
@@ -65,7 +65,7 @@ async def test_an_expired_chat_of_the_proxy_gives_its_name_free(talk: Talk) -> N
 
 async def test_a_call_of_the_proxy_in_a_stored_chat_never_lets_it_expire(talk: Talk) -> None:
     await talk.created(CHAT, "hi")
-    ticket = await begin(talk.audits, CHAT, expires=int(talk.clock.now()) + 5)
+    ticket = await begin(talk.audits, CHAT, account=talk.account, expires=int(talk.clock.now()) + 5)
     await prepare(talk.audits, ticket)
     assert await talk.audits.commit(ticket) is Commit.COMMITTED
     talk.clock.time += 3600

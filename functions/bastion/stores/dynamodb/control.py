@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
+from bastion.stores.dynamodb.actions import put
+from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
 from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of
 from bastion.stores.dynamodb.items import (
     SCHEMA,
