@@ -161,13 +161,14 @@ def talk(request: pytest.FixtureRequest, clock: MovableClock) -> Talk:
 def talk_of(request: pytest.FixtureRequest, clock: MovableClock, store: str) -> Talk:
     """Return a store of chats by its name."""
     if store == "memory":
-        return _talk_in_memory(clock)
+        return memory_talk(clock)
     if store == "ministack":
         return request.getfixturevalue("ministack_tables").talk(clock)  # type: ignore[no-any-return]
-    return _talk_in_sqlite(request.getfixturevalue("database"), clock)
+    return _talk_of_database(request.getfixturevalue("database"), clock)
 
 
-def _talk_in_memory(clock: MovableClock) -> Talk:
+def memory_talk(clock: MovableClock) -> Talk:
+    """Return the store of chats in memory."""
     audits = MemoryAuditStore(clock)
 
     async def holds(text: str) -> bool:
@@ -176,7 +177,13 @@ def _talk_in_memory(clock: MovableClock) -> Talk:
     return Talk(MemoryChats(audits, clock), audits, clock, holds)
 
 
-def _talk_in_sqlite(database: SqliteDatabase, clock: MovableClock) -> Talk:
+def sqlite_talk(path: Path, clock: MovableClock) -> tuple[SqliteDatabase, Talk]:
+    """Return a store of chats in a file of its own."""
+    database = SqliteDatabase(path)
+    return database, _talk_of_database(database, clock)
+
+
+def _talk_of_database(database: SqliteDatabase, clock: MovableClock) -> Talk:
     async def holds(text: str) -> bool:
         return await database.read(lambda db: any(text in line for line in db.iterdump()))
 

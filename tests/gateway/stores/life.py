@@ -19,8 +19,8 @@ ACCOUNT = "acme"
 class MovableClock:
     """Starts at the real time, because servers delete by it, and moves when told."""
 
-    def __init__(self) -> None:
-        self.time = float(int(time.time()))
+    def __init__(self, now: float | None = None) -> None:
+        self.time = float(int(time.time())) if now is None else now
 
     def now(self) -> float:
         return self.time
@@ -79,10 +79,11 @@ async def prepare(
     expires: int | None = None,
     attempt: int = 1,
     part_size: int | None = None,
+    now: float | None = None,
 ) -> None:
     whole = document(ticket, attempt=attempt) if whole is None else whole
     parts = split(whole, part_size)
-    record = record_of(ticket, parts, now=time.time(), attempt=attempt)
+    record = record_of(ticket, parts, now=time.time() if now is None else now, attempt=attempt)
     await store.prepare(ticket, record, parts, expires=expires)
 
 

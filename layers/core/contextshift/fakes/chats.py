@@ -77,6 +77,7 @@ class MemoryChats(Fallible):
         now = self._clock.now()
         life = self._audits.born(account, chat.id)
         stored = life.stored = _Stored(replace(chat, version=1, created_at=now, updated_at=now))
+        stored.branches[MAIN] = BranchRecord(MAIN, created_at=now)
         self._appended(stored, stored.branches[MAIN], messages)
         return stored.chat
 
@@ -202,7 +203,8 @@ class MemoryChats(Fallible):
         stored: _Stored = life.stored
         generation = stored.generations.get(ticket.generation_id)
         if generation is None or generation.record.status.terminal:
-            return generation.saved if generation else None
+            place = generation and generation.saved and (generation.saved.branch, generation.saved.n)
+            return stored.messages.get(place) if place else None
         generation.saved = self._saved(stored, saving)
         saved = generation.saved.id if generation.saved else None
         generation.record = replace(generation.record, status=end.status, end=end, message=saved)
