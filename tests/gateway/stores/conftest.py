@@ -48,14 +48,14 @@ class Server:
     def library(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoLibrary:
         return DynamoLibrary(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
 
-    def talk(self, clock: MovableClock, client: Any = None) -> Talk:
+    def talk(self, clock: MovableClock, client: Any = None, **options: Any) -> Talk:
         """Return the store of chats, in an account of its own."""
         account = f"a{secrets.token_hex(6)}"
 
         async def holds(text: str) -> bool:
             return any(text in line for line in self.lines(account))
 
-        return Talk(self.stored(clock, client), self.audits(clock, client), clock, holds, account)
+        return Talk(self.stored(clock, client, **options), self.audits(clock, client), clock, holds, account)
 
     def lines(self, account: str) -> list[str]:
         """Return all items that are an account's, save heads of deleted chats, documents legible."""
@@ -93,6 +93,12 @@ def clock() -> MovableClock:
 
 @pytest.fixture(scope="session")
 def ministack_tables(ministack: str) -> Server:
+    return _server(ministack)
+
+
+@pytest.fixture
+def empty_tables(ministack: str) -> Server:
+    """Tables that nobody else uses, so that all of them can be looked through."""
     return _server(ministack)
 
 

@@ -60,7 +60,7 @@ from contextshift.paths import LAST_N, stretches, stretches_after
 __all__ = ["DynamoChats"]
 
 _EPOCH_BYTES = 10
-_CREATED_AT_ONCE, _BYTES_AT_ONCE = 90, 250_000
+_CREATED_AT_ONCE = 90
 
 
 class DynamoChats(DynamoGenerations):
@@ -74,7 +74,7 @@ class DynamoChats(DynamoGenerations):
         """
         life = Life(account, chat.id, self._random.token(_EPOCH_BYTES).hex())
         sizes = [len(compressed(document)) for document in (chat.document, *messages)]
-        if len(sizes) <= _CREATED_AT_ONCE and sum(sizes) <= _BYTES_AT_ONCE:
+        if len(sizes) <= _CREATED_AT_ONCE and sum(sizes) <= self._documents.part_bytes:
             return await self._born(life, chat, CHAT, messages)
         if await self._born(life, replace(chat, document={}), MAKING, ()) is None:
             return None

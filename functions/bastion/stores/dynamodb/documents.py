@@ -51,9 +51,10 @@ def size_of(item: Item) -> int:
 
 
 class Documents:
-    """The documents of one table."""
+    """The documents of one table; ``part_bytes`` is how much of one an item takes."""
 
-    def __init__(self, table: Table, *, clock: Clock, random: Random) -> None:
+    def __init__(self, table: Table, *, clock: Clock, random: Random, part_bytes: int = PART_BYTES) -> None:
+        self.part_bytes = part_bytes
         self._table = table
         self._clock = clock
         self._random = random
@@ -65,9 +66,9 @@ class Documents:
     async def written(self, partition: str, owner: str, document: Document) -> Item:
         """Write a document's parts, if it has any, and return the attributes of its item."""
         data, write = compressed(document), self.token()
-        if len(data) <= PART_BYTES:
+        if len(data) <= self.part_bytes:
             return {"doc": {"B": data}, "write": text(write)}
-        parts = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
+        parts = [data[start : start + self.part_bytes] for start in range(0, len(data), self.part_bytes)]
         common = stamps(self._clock.now())
         # Eight at a time: a request must come through within the time limit of the client.
         for start in range(0, len(parts), _PARTS_AT_ONCE):

@@ -81,10 +81,17 @@ class DynamoGenerations:
     """The generations' part of `DynamoChats`."""
 
     def __init__(
-        self, client: DynamoClient, table: str, *, clock: Clock, random: Random, meter: Meter | None = None
+        self,
+        client: DynamoClient,
+        table: str,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+        part_bytes: int = PART_BYTES,
     ) -> None:
         self._table = Table(client, table, meter)
-        self._documents = Documents(self._table, clock=clock, random=random)
+        self._documents = Documents(self._table, clock=clock, random=random, part_bytes=part_bytes)
         self._conversation = Conversation(self._table, self._documents, clock)
         self._clock = clock
         self._random = random

@@ -19,7 +19,7 @@ from typing import Any
 from bastion.stores.dynamodb.actions import deletion
 from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
 from bastion.stores.dynamodb.conditions import is_version, is_write
-from bastion.stores.dynamodb.documents import Documents, part_keys
+from bastion.stores.dynamodb.documents import PART_BYTES, Documents, part_keys
 from bastion.stores.dynamodb.items import (
     Item,
     account_partition,
@@ -48,10 +48,17 @@ class DynamoLibrary:
     """A `LibraryStore` over DynamoDB. Every method raises StoreUnavailable when two tries have failed."""
 
     def __init__(
-        self, client: DynamoClient, table: str, *, clock: Clock, random: Random, meter: Meter | None = None
+        self,
+        client: DynamoClient,
+        table: str,
+        *,
+        clock: Clock,
+        random: Random,
+        meter: Meter | None = None,
+        part_bytes: int = PART_BYTES,
     ) -> None:
         self._table = Table(client, table, meter)
-        self._documents = Documents(self._table, clock=clock, random=random)
+        self._documents = Documents(self._table, clock=clock, random=random, part_bytes=part_bytes)
         self._clock = clock
 
     async def put(
