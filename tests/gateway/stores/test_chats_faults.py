@@ -209,18 +209,13 @@ async def test_a_library_write_killed_or_lost_at_any_step_leaves_one_whole_versi
     for write in range(1, 4):
         id = f"x{write}"
         await library.put(account, "lorebook", LibraryRecord(id, {"text": LARGE}), 0)
-        killed = empty_tables.library(
-            clock, FaultyClient(empty_tables.client, before=killed_at(write)), part_bytes=PART_BYTES
-        )
         with contextlib.suppress(Killed):
             await library_with(before=killed_at(write)).put(
                 account, "lorebook", LibraryRecord(id, {"text": LARGE[::-1]}), 1
             )
         (record,) = await library.get(account, "lorebook", [id])
         assert record.document == {"text": LARGE if record.version == 1 else LARGE[::-1]}
-        lossy = empty_tables.library(
-            clock, FaultyClient(empty_tables.client, after=timeout_at(write)), part_bytes=PART_BYTES
-        )
+        lossy = library_with(after=timeout_at(write))
         stored = await lossy.put(account, "lorebook", LibraryRecord(id, {"text": LARGE}), record.version)
         assert stored is not None
         clock.time += 4000
