@@ -43,8 +43,10 @@ STEPS = st.one_of(
     st.tuples(st.just("cancel"), nth),
     st.tuples(st.just("end"), nth, st.one_of(st.none(), st.just("new"), message), branch),
 )
-# A chat with something in it first: what is done to none is soon said.
-PROGRAMS = st.lists(STEPS, max_size=25).map(lambda steps: [("create", "c1", "ann", 3), *steps])
+# A chat with something in it and two generations first: what is done to none is soon said.
+PROGRAMS = st.lists(STEPS, min_size=8, max_size=40).map(
+    lambda steps: [("create", "c1", "ann", 3), ("begin", "c1"), ("begin", "c1"), *steps]
+)
 
 
 @dataclass
