@@ -174,7 +174,10 @@ class ChatStore(Protocol):
     """
 
     async def create(self, account: str, chat: ChatRecord, messages: Sequence[Document] = ()) -> ChatRecord | None:
-        """Create a chat with its first messages on `MAIN`; None where the account has a living one of this id."""
+        """Create a chat with its first messages on `MAIN`; None where the account has a living one of this id.
+
+        A living chat of the proxy counts. Version and times of ``chat`` are the store's to say.
+        """
 
     async def chat(self, account: str, chat_id: str) -> ChatRecord:
         """Return a chat's document."""
@@ -210,7 +213,7 @@ class ChatStore(Protocol):
         """Replace a message's document if its version still is ``expected``, else return None."""
 
     async def remove(self, account: str, chat_id: str, message: str) -> bool:
-        """Remove a message, from every branch that shares it; False where there was none."""
+        """Remove a message, from every branch that shares it; False where there was none. Its id is not given again."""
 
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads, in as few trips as there can be; None where there is no such branch."""
@@ -219,18 +222,22 @@ class ChatStore(Protocol):
         """Take the next place in the order of a stored chat, as `AuditWriter.begin` does for the proxy's."""
 
     async def claim(self, ticket: Ticket, key: str, request: str, expires: int) -> tuple[str, str] | None:
-        """Bind an idempotency key to this generation; where it is bound already, (generation id, request) it has."""
+        """Bind an idempotency key to this generation; where it is bound already, (generation id, request) it has.
+
+        A binding is over at ``expires`` (epoch seconds). Raises ChatNotFound where the ticket's life is over.
+        """
 
     async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
-        """Make a generation known to others."""
+        """Make a generation known to others until ``expires``. Raises ChatNotFound where the ticket's life is over."""
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; return whether somebody asked to cancel, or the chat is gone."""
 
     async def end_generation(self, ticket: Ticket, end: AuditEnd, saving: Saving | None) -> MessageRecord | None:
-        """End audit and generation and save the message, all or nothing; a repeat returns what was saved.
+        """End audit and generation and save the message, all or nothing; a repeat returns what was saved, as it is now.
 
-        None where nothing was to be saved, or the chat was deleted meanwhile.
+        None where nothing was to be saved, where ``replaces`` was changed meanwhile (the generation ends all the
+        same), where it was never opened, or where the chat was deleted.
         """
 
     async def generation(self, account: str, chat_id: str, generation_id: str) -> GenerationRecord | None:

@@ -15,6 +15,8 @@
     ├── ModelNotAllowed              the account's compliance rules say no       403
     ├── StrategyNotInPlan            the plan does not list the strategy         403
     ├── CounterFault                 a token counter raised or returned nonsense
+    ├── Conflict                     somebody else changed it meanwhile           409
+    ├── IdempotencyConflict          the key was used for another request         409
     ├── StoreError
     │   ├── StoreUnavailable         cannot be read or written now               503
     │   ├── ChatNotFound             no such chat in this account                404
@@ -22,7 +24,8 @@
     └── ProviderError
         ├── ProviderUnreachable      no connection                               502
         ├── ProviderTimeout          the deadline came first                     504
-        └── ProviderBroken           the answer stopped or made no sense         502
+        ├── ProviderBroken           the answer stopped or made no sense         502
+        └── UpstreamRefused          the provider answered with an error          502
 
 Each class carries one stable ``code``, upper snake case. ``bastion.problems`` maps the tree to HTTP.
 """
@@ -35,8 +38,10 @@ from typing import ClassVar
 __all__ = [
     "ChatDeleted",
     "ChatNotFound",
+    "Conflict",
     "ContextShiftError",
     "CounterFault",
+    "IdempotencyConflict",
     "InvalidBody",
     "InvalidInput",
     "InvalidMessage",
@@ -54,6 +59,7 @@ __all__ = [
     "TokenBudgetExceeded",
     "UploadTooLarge",
     "UpstreamOverflow",
+    "UpstreamRefused",
 ]
 
 
@@ -197,6 +203,18 @@ class CounterFault(ContextShiftError):
         self.path = None if index is None else f"messages[{index}]"
 
 
+class Conflict(ContextShiftError):
+    """Raise when what was to be changed is not as its changer saw it: read it again, and decide again."""
+
+    code = "CONFLICT"
+
+
+class IdempotencyConflict(ContextShiftError):
+    """Raise when an idempotency key comes with another request than before."""
+
+    code = "IDEMPOTENCY_CONFLICT"
+
+
 class StoreError(ContextShiftError):
     """Root of what stores raise; adapters translate their driver's errors into this branch."""
 
@@ -243,3 +261,13 @@ class ProviderBroken(ProviderError):
     """Raise when an answer broke off or made no sense as HTTP."""
 
     code = "PROVIDER_BROKEN"
+
+
+class UpstreamRefused(ProviderError):
+    """Raise when a generation's provider answered with an error of its own; its body is not kept."""
+
+    code = "UPSTREAM_REFUSED"
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the provider answered with an error (status {status})")
+        self.status = status

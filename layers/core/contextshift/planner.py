@@ -142,6 +142,9 @@ class Planner:
         except InvalidSetting as error:
             raise StoreUnavailable(f"an overlay of the catalogue cannot be read: {error.path}") from None
 
+    def _today(self) -> str:
+        return "" if self._clock is None else _date(self._clock.now())
+
     def plan_of(self, access: Access) -> Plan:
         """Return the account's plan. Raises StoreUnavailable where this deployment does not know it."""
         try:
@@ -173,7 +176,7 @@ class Planner:
             size=size,
             calibration=calibration,
             catalogue=catalogue,
-            today="" if self._clock is None else _date(self._clock.now()),
+            today=self._today(),
         )
 
     def settings(
@@ -189,6 +192,21 @@ class Planner:
         except InvalidSetting:
             raise StoreUnavailable("the account's settings cannot be read") from None
         return resolve(self.plan_of(access), account, overrides, chat, strategy_levels)
+
+    def chat_question(self, access: Access, model: Model, blocks: Sequence[Message], **known: Any) -> Question:
+        """Return the question of a prompt that was assembled here; ``known`` are more fields of it."""
+        settings: Settings = known["settings"]
+        self._registry.get(settings.context_strategy)
+        return Question(
+            model,
+            blocks,
+            allowed=access.models,
+            calibration=access.calibration if settings.calibration == "on" else Calibration(),
+            catalogue=self.catalogue_of(access),
+            today=self._today(),
+            assembled=True,
+            **known,
+        )
 
     def counter(self, model: Model) -> TokenCounter:
         """Return the counter of a model."""

@@ -10,15 +10,21 @@ from typing import Any
 
 import pytest
 
-from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore
+from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore, DynamoChats, DynamoLibrary
+from bastion.stores.dynamodb.documents import decompressed
 from bastion.stores.dynamodb.items import life_partition
-from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
+from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteChats, SqliteDatabase, SqliteLibrary
+from contextshift.chats import LibraryStore
+from contextshift.fakes.chats import MemoryChats, MemoryLibrary
 from contextshift.fakes.stores import MemoryAccounts, MemoryAuditStore
 from contextshift.ports import AccountAdmin, Ticket
 from gateway import emulators
-from gateway.stores.life import Kept, MovableClock, SystemRandom
+from gateway.stores.life import ACCOUNT, Kept, MovableClock, SystemRandom
+from gateway.stores.talk import Talk
 
 ALL_STORES = ("memory", "sqlite", "ministack", "dynalite")
+CHAT_STORES = ("memory", "sqlite", "ministack")
+"""dynalite knows no transactions."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,27 @@ class Server:
     def accounts(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoAccounts:
         return DynamoAccounts(client or self.client, self.control, clock=clock, random=SystemRandom(), **options)
 
+    def stored(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoChats:
+        return DynamoChats(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
+
+    def library(self, clock: MovableClock, client: Any = None, **options: Any) -> DynamoLibrary:
+        return DynamoLibrary(client or self.client, self.chats, clock=clock, random=SystemRandom(), **options)
+
+    def talk(self, clock: MovableClock, client: Any = None, **options: Any) -> Talk:
+        """Return the store of chats, in an account of its own."""
+        account = f"a{secrets.token_hex(6)}"
+
+        async def holds(text: str) -> bool:
+            return any(text in line for line in self.lines(account))
+
+        return Talk(self.stored(clock, client, **options), self.audits(clock, client), clock, holds, account)
+
+    def lines(self, account: str) -> list[str]:
+        """Return all items that are an account's, save heads of deleted chats, documents legible."""
+        pages = self.client.get_paginator("scan").paginate(TableName=self.chats, ConsistentRead=True)
+        own = [item for page in pages for item in page["Items"] if account in item["pk"]["S"].split("#")]
+        return [repr(_legible(item)) for item in own if "buried" not in item]
+
     def sort_keys(self, ticket: Ticket) -> list[str]:
         """Return the sort keys in the partition of a ticket's life."""
         partition = life_partition(ticket.account, ticket.chat_id, ticket.epoch)
@@ -45,6 +72,12 @@ class Server:
 
     async def places(self, ticket: Ticket) -> set[int]:
         return {int(key.split("#")[1]) for key in self.sort_keys(ticket)}
+
+
+def _legible(item: dict[str, Any]) -> dict[str, Any]:
+    return item | {
+        name: decompressed(bytes(item[name]["B"])) for name in ("doc", "said") if name in item and "B" in item[name]
+    }
 
 
 def _server(endpoint: str) -> Server:
@@ -60,6 +93,12 @@ def clock() -> MovableClock:
 
 @pytest.fixture(scope="session")
 def ministack_tables(ministack: str) -> Server:
+    return _server(ministack)
+
+
+@pytest.fixture
+def empty_tables(ministack: str) -> Server:
+    """Tables that nobody else uses, so that all of them can be looked through."""
     return _server(ministack)
 
 
@@ -117,3 +156,53 @@ def _sqlite(database: SqliteDatabase, clock: MovableClock) -> Kept:
         return {row[0] for row in rows}
 
     return Kept(SqliteAuditStore(database, clock=clock, random=SystemRandom()), places)
+
+
+@pytest.fixture(params=CHAT_STORES)
+def talk(request: pytest.FixtureRequest, clock: MovableClock) -> Talk:
+    """Every store of chats in turn, in an account nobody else uses."""
+    return talk_of(request, clock, request.param)
+
+
+def talk_of(request: pytest.FixtureRequest, clock: MovableClock, store: str) -> Talk:
+    """Return a store of chats by its name."""
+    if store == "memory":
+        return memory_talk(clock)
+    if store == "ministack":
+        return request.getfixturevalue("ministack_tables").talk(clock)  # type: ignore[no-any-return]
+    return _talk_of_database(request.getfixturevalue("database"), clock)
+
+
+def memory_talk(clock: MovableClock) -> Talk:
+    """Return the store of chats in memory."""
+    audits = MemoryAuditStore(clock)
+
+    async def holds(text: str) -> bool:
+        return text in repr(audits.lives_of(ACCOUNT))
+
+    return Talk(MemoryChats(audits, clock), audits, clock, holds)
+
+
+def sqlite_talk(path: Path, clock: MovableClock) -> tuple[SqliteDatabase, Talk]:
+    """Return a store of chats in a file of its own."""
+    database = SqliteDatabase(path)
+    return database, _talk_of_database(database, clock)
+
+
+def _talk_of_database(database: SqliteDatabase, clock: MovableClock) -> Talk:
+    async def holds(text: str) -> bool:
+        return await database.read(lambda db: any(text in line for line in db.iterdump()))
+
+    options: dict[str, Any] = {"clock": clock, "random": SystemRandom()}
+    return Talk(SqliteChats(database, **options), SqliteAuditStore(database, **options), clock, holds)
+
+
+@pytest.fixture(params=ALL_STORES)
+def library(request: pytest.FixtureRequest, clock: MovableClock) -> LibraryStore:
+    """Every library in turn."""
+    if request.param == "memory":
+        return MemoryLibrary(clock)
+    if request.param == "sqlite":
+        return SqliteLibrary(request.getfixturevalue("database"), clock=clock)
+    server: Server = request.getfixturevalue(f"{request.param}_tables")
+    return server.library(clock)

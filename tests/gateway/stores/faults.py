@@ -54,6 +54,12 @@ class FaultyClient:
     def update_item(self, **request: Any) -> dict[str, Any]:
         return self._write("update_item", request)
 
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        return self._write("delete_item", request)
+
+    def transact_write_items(self, **request: Any) -> dict[str, Any]:
+        return self._write("transact_write_items", request)
+
     def batch_write_item(self, **request: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {}
         for table, requests in request["RequestItems"].items():

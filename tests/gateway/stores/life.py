@@ -19,8 +19,8 @@ ACCOUNT = "acme"
 class MovableClock:
     """Starts at the real time, because servers delete by it, and moves when told."""
 
-    def __init__(self) -> None:
-        self.time = float(int(time.time()))
+    def __init__(self, now: float | None = None) -> None:
+        self.time = float(int(time.time())) if now is None else now
 
     def now(self) -> float:
         return self.time
@@ -67,8 +67,8 @@ def record_of(ticket: Ticket, parts: Sequence[bytes], *, now: float, attempt: in
     )
 
 
-async def begin(store: AuditStore, chat: str, *, expires: int | None = None) -> Ticket:
-    return await store.begin(ACCOUNT, chat, secrets.token_hex(8), now=time.time(), expires=expires)
+async def begin(store: AuditStore, chat: str, *, expires: int | None = None, account: str = ACCOUNT) -> Ticket:
+    return await store.begin(account, chat, secrets.token_hex(8), now=time.time(), expires=expires)
 
 
 async def prepare(
@@ -79,16 +79,19 @@ async def prepare(
     expires: int | None = None,
     attempt: int = 1,
     part_size: int | None = None,
+    now: float | None = None,
 ) -> None:
     whole = document(ticket, attempt=attempt) if whole is None else whole
     parts = split(whole, part_size)
-    record = record_of(ticket, parts, now=time.time(), attempt=attempt)
+    record = record_of(ticket, parts, now=time.time() if now is None else now, attempt=attempt)
     await store.prepare(ticket, record, parts, expires=expires)
 
 
-async def committed(store: AuditStore, chat: str, whole: bytes | None = None, **options: Any) -> Ticket:
+async def committed(
+    store: AuditStore, chat: str, whole: bytes | None = None, *, account: str = ACCOUNT, **options: Any
+) -> Ticket:
     """Bring a generation to its commit, which must win."""
-    ticket = await begin(store, chat, expires=options.get("expires"))
+    ticket = await begin(store, chat, expires=options.get("expires"), account=account)
     await prepare(store, ticket, whole, **options)
     assert await store.commit(ticket) is Commit.COMMITTED
     return ticket

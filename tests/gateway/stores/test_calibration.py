@@ -231,8 +231,8 @@ async def test_a_file_of_the_version_before_gets_what_it_lacks(tmp_path: Path, c
     key = await opened(SqliteAccounts(first, clock=clock), name)
     first.close()
     with sqlite3.connect(path) as old:
-        old.execute("DROP TABLE calibration")
-        old.execute("DROP TABLE overlays")
+        for table in ("calibration", "overlays", "claims", "generations", "messages", "branches", "chats", "library"):
+            old.execute(f"DROP TABLE {table}")
         old.execute("PRAGMA user_version = 1")
     old.close()
     database = SqliteDatabase(path)

@@ -2,7 +2,7 @@
 
 ::
 
-    begin    1 UpdateItem     head: a place in the chat's order
+    begin    1 UpdateItem     head: a place in the chat's order (2 in a stored chat)
     prepare  1 BatchWriteItem record and parts (one more request for each 25 items)
     commit   1 UpdateItem     head: cur = my place, if no later one is there
     finish   1 UpdateItem     record: how it ended, if it has not ended
@@ -19,8 +19,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
-from bastion.stores.dynamodb.conditions import becomes_newest, ends_life, next_place, once_ended, still_prepared
+from bastion.stores.dynamodb.actions import put
+from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
+from bastion.stores.dynamodb.conditions import (
+    becomes_newest,
+    next_place,
+    next_place_in_chat,
+    once_ended,
+    still_prepared,
+)
 from bastion.stores.dynamodb.items import (
     Item,
     Key,
@@ -42,7 +49,7 @@ from bastion.stores.dynamodb.records import (
     record_item,
     same_end,
 )
-from bastion.stores.dynamodb.removal import purge, remove_own, remove_replaced
+from bastion.stores.dynamodb.removal import bury, purge, remove_own, remove_replaced
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import AuditEnd, AuditRecord, Clock, Commit, Random, StoredAudit, Ticket
 
@@ -51,9 +58,7 @@ __all__ = ["DynamoAuditStore"]
 _EPOCH_BYTES = 10
 # A reader starts again when a whole commit and its sweep passed between its two reads; more is damage.
 _READ_TRIES = 10
-# No call is allowed to last longer, on any host.
-_LONGEST_CALL_SECONDS = 3600
-_TOMBSTONE_SECONDS = 30 * 86400
+_KIND_TRIES = 3
 
 
 class DynamoAuditStore:
@@ -73,7 +78,7 @@ class DynamoAuditStore:
     async def begin(self, account: str, chat_id: str, generation_id: str, *, now: float, expires: int | None) -> Ticket:
         """Take the next place in the chat's order; see `AuditWriter.begin`."""
         fresh = self._random.token(_EPOCH_BYTES).hex()
-        head = await self._table.update(head_key(account, chat_id), next_place(fresh, now, expires))
+        head = await self._next_place(head_key(account, chat_id), fresh, now, expires)
         seq = integer_of(head, "seq")
         return Ticket(account, chat_id, text_of(head, "epoch"), seq, f"{seq}-{generation_id}")
 
@@ -148,23 +153,17 @@ class DynamoAuditStore:
         head = await self._head(account, chat_id)
         lived = head is not None and head.epoch is not None and not head.expired
         if head is not None and head.epoch is not None:
-            head = await self._bury(account, chat_id, head.epoch)
+            head = await bury(self._table, account, chat_id, head.epoch, self._clock.now())
         if head is not None:
             await purge(self._table, account, chat_id, head, self._clock.now())
         return lived
 
-    async def _bury(self, account: str, chat_id: str, epoch: str) -> Head | None:
-        """End one life and return the head after that.
-
-        A refusal says that the life is over already: our own answer was lost, or another DELETE was first.
-        """
-        key, now = head_key(account, chat_id), int(self._clock.now())
-        tombstone = ends_life(epoch, now, now + _TOMBSTONE_SECONDS, now + _LONGEST_CALL_SECONDS)
-        try:
-            stored: Item | None = await self._table.update(key, tombstone)
-        except ConditionFailed as refused:
-            stored = await self._stored(refused, key)
-        return None if stored is None else head_of(stored, now)
+    async def _next_place(self, key: Key, fresh: str, now: float, expires: int | None) -> Item:
+        """Take a place in a chat of either kind; one that changes its kind over and over is not waited for."""
+        for change in (next_place(fresh, now, expires), next_place_in_chat(now)) * _KIND_TRIES:
+            with contextlib.suppress(ConditionFailed):
+                return await self._table.update(key, change)
+        raise StoreUnavailable("the chat is being made")
 
     async def _head(self, account: str, chat_id: str) -> Head | None:
         item = await self._table.get(head_key(account, chat_id))

@@ -7,6 +7,7 @@ try of a conditional write may be refused because the first one succeeded, and o
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -15,11 +16,20 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bastion.stores.dynamodb.actions import Action, conditional, only_if, ranged
 from bastion.stores.dynamodb.conditions import Change, names_in
 from bastion.stores.dynamodb.items import Attribute, Item, Key
 from contextshift.errors import StoreUnavailable
 
-__all__ = ["ConditionFailed", "DynamoClient", "Meter", "RoundTrip", "Table", "deletion", "dynamodb_client", "put"]
+__all__ = [
+    "Cancelled",
+    "ConditionFailed",
+    "DynamoClient",
+    "Meter",
+    "RoundTrip",
+    "Table",
+    "dynamodb_client",
+]
 
 _CONNECT_SECONDS = 1.0
 _READ_SECONDS = 3.0
@@ -28,6 +38,8 @@ _BATCH_GET = 100
 _PAUSE_SECONDS = 0.05
 # Between the tries of a batch that was done in part: throttling, as a rule.
 _BATCH_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+_CONFLICT_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+_MET = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 _READS = frozenset({"get_item", "query", "batch_get_item"})
 # What repeating may cure; everything else that DynamoDB refuses, it refuses again.
 _PASSING = frozenset(
@@ -45,7 +57,7 @@ _PASSING = frozenset(
 
 
 class DynamoClient(Protocol):
-    """The six verbs we use of boto3's low-level DynamoDB client."""
+    """The eight verbs we use of boto3's low-level DynamoDB client."""
 
     def get_item(self, **request: Any) -> dict[str, Any]:
         """Read one item."""
@@ -55,6 +67,12 @@ class DynamoClient(Protocol):
 
     def update_item(self, **request: Any) -> dict[str, Any]:
         """Change one item."""
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        """Delete one item."""
+
+    def transact_write_items(self, **request: Any) -> dict[str, Any]:
+        """Change up to 100 items, all or none."""
 
     def query(self, **request: Any) -> dict[str, Any]:
         """Read a range of one partition."""
@@ -86,6 +104,18 @@ class ConditionFailed(Exception):
         self.item = item
 
 
+class Cancelled(Exception):
+    """Raise when a transaction was not made because conditions do not hold: of which of its actions, in order."""
+
+    def __init__(self, failed: Sequence[bool]) -> None:
+        super().__init__("the transaction was cancelled")
+        self.failed = tuple(failed)
+
+
+class _Conflict(StoreUnavailable):
+    """Raise when a transaction met another one; it may be tried again."""
+
+
 class _Passing(StoreUnavailable):
     """Raise when a second try may help, or has perhaps been done already: the answer may be what was lost."""
 
@@ -108,16 +138,6 @@ def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -
     return cast("DynamoClient", client)
 
 
-def put(item: Item) -> dict[str, Any]:
-    """Return the write request of a batch that puts ``item``."""
-    return {"PutRequest": {"Item": item}}
-
-
-def deletion(key: Key) -> dict[str, Any]:
-    """Return the write request of a batch that deletes what is under ``key``."""
-    return {"DeleteRequest": {"Key": key}}
-
-
 class Table:
     """One table in verbs of items. Every method raises StoreUnavailable after two tries."""
 
@@ -133,7 +153,7 @@ class Table:
 
     async def put(self, item: Item, condition: str, values: Mapping[str, Attribute]) -> None:
         """Write one item whole if ``condition`` holds, else raise ConditionFailed."""
-        await self._call("put_item", TableName=self._name, Item=item, **_conditional(condition, values))
+        await self._call("put_item", TableName=self._name, Item=item, **conditional(condition, values))
 
     async def update(self, key: Key, change: Change) -> Item:
         """Change one item and return it as it is then; raise ConditionFailed where the condition does not hold."""
@@ -145,20 +165,50 @@ class Table:
             ExpressionAttributeNames=names_in(change.update, change.condition) | dict(change.names),
             ExpressionAttributeValues=dict(change.values),
             ReturnValues="ALL_NEW",
-            **_only_if(change.condition),
+            **only_if(change.condition),
         )
         return cast("Item", answer["Attributes"])
 
+    async def delete(self, key: Key, condition: str, values: Mapping[str, Attribute]) -> None:
+        """Delete one item if ``condition`` holds, else raise ConditionFailed."""
+        await self._call("delete_item", TableName=self._name, Key=key, **conditional(condition, values))
+
+    async def transact(self, actions: Sequence[Action]) -> None:
+        """Do all of up to 100 actions, or raise Cancelled. One that met another transaction is tried again."""
+        items = [{kind: request | {"TableName": self._name}} for kind, request in actions]
+        for pause in _CONFLICT_PAUSES:
+            try:
+                await self._call("transact_write_items", TransactItems=items)
+            except _Conflict:
+                await asyncio.sleep(pause * (0.5 + random.random()))
+            else:
+                return
+        raise StoreUnavailable("DynamoDB transact_write_items: conflicts without end")
+
     async def query(
-        self, partition: str, low: str, high: str, *, only: Sequence[str] = (), consistent: bool = True
+        self,
+        partition: str,
+        low: str,
+        high: str,
+        *,
+        only: Sequence[str] = (),
+        consistent: bool = True,
+        most: int | None = None,
+        descending: bool = False,
     ) -> list[Item]:
-        """Read what a partition holds from ``low`` to ``high``, both included; ``only`` names attributes."""
+        """Read what a partition holds from ``low`` to ``high``, both included, or the first ``most`` of it.
+
+        ``only`` names attributes; ``descending`` begins at ``high``.
+        """
         found: list[Item] = []
-        request = _range(self._name, partition, low, high, only) | {"ConsistentRead": consistent}
+        request = ranged(self._name, partition, low, high, only)
+        request |= {"ConsistentRead": consistent, "ScanIndexForward": not descending}
         while True:
+            if most is not None:
+                request["Limit"] = most - len(found)
             answer = await self._call("query", **request)
             found += answer.get("Items", ())
-            if "LastEvaluatedKey" not in answer:
+            if "LastEvaluatedKey" not in answer or len(found) == most:
                 return found
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
@@ -230,34 +280,24 @@ def _translated(operation: str, error: ClientError) -> Exception:
     code = error.response.get("Error", {}).get("Code", "unknown")
     if code == "ConditionalCheckFailedException":
         return ConditionFailed(cast("Item | None", error.response.get("Item")))
+    if code == "TransactionCanceledException":
+        return _cancelled(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     kind = _Passing if code in _PASSING or status >= 500 else StoreUnavailable
     # The code only: the server's message may quote values.
     return kind(f"DynamoDB {operation}: {code}")
 
 
-def _only_if(condition: str | None) -> dict[str, Any]:
-    """Return a condition's clauses; what is stored comes back with the refusal where the server can."""
-    if condition is None:
-        return {}
-    return {"ConditionExpression": condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-
-
-def _conditional(condition: str, values: Mapping[str, Attribute]) -> dict[str, Any]:
-    request = _only_if(condition) | {"ExpressionAttributeNames": names_in(condition)}
-    return request | ({"ExpressionAttributeValues": dict(values)} if values else {})
-
-
-def _range(table: str, partition: str, low: str, high: str, only: Sequence[str]) -> dict[str, Any]:
-    condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
-    projection = ", ".join(f"#{name}" for name in only)
-    request = {
-        "TableName": table,
-        "KeyConditionExpression": condition,
-        "ExpressionAttributeNames": names_in(condition, projection),
-        "ExpressionAttributeValues": {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}},
-    }
-    return request | ({"ProjectionExpression": projection} if only else {})
+def _cancelled(error: ClientError) -> Exception:
+    """Say why a transaction was not made: conditions, or something that passes."""
+    response: Mapping[str, Any] = error.response
+    reasons = [reason.get("Code") or "None" for reason in response.get("CancellationReasons", ())]
+    if "ConditionalCheckFailed" in reasons:
+        return Cancelled([reason == "ConditionalCheckFailed" for reason in reasons])
+    if all(reason == "None" or reason in _MET for reason in reasons):
+        return _Conflict("DynamoDB transact_write_items: TransactionConflict")
+    codes = ", ".join(sorted({reason for reason in reasons if reason != "None"}))
+    return StoreUnavailable(f"DynamoDB transact_write_items: {codes}")
 
 
 def _batches(entries: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

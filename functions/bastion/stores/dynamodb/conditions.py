@@ -15,22 +15,40 @@ from contextshift.ports import Ticket
 
 __all__ = [
     "ABSENT",
+    "CHAT",
+    "MAKING",
+    "PRESENT",
     "Change",
     "becomes_newest",
+    "begins_chat",
+    "cancels",
+    "counts_on",
+    "ends_generation",
     "ends_life",
     "forgets_lives",
     "is_version",
+    "is_write",
+    "lives_in",
     "more_of",
     "names_in",
     "next_place",
+    "next_place_in_chat",
     "once_ended",
+    "opens_chat",
+    "progresses",
     "still_prepared",
+    "unclaimed",
 ]
 
 _NAME = re.compile(r"#(\w+)")
 
 # Nothing is stored under the key.
 ABSENT = "attribute_not_exists(#pk)"
+PRESENT = "attribute_exists(#pk)"
+CHAT = "chat"
+"""The kind of a stored chat's life."""
+MAKING = "making"
+"""The kind of one whose first messages are still being written: nobody sees it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,7 @@ def names_in(*expressions: str | None) -> dict[str, str]:
 
 
 def next_place(fresh_epoch: str, now: float, expires: int | None) -> Change:
-    """Take the next place in a chat's order. Unconditional: it makes the chat, or its next life, where needed.
+    """Take the next place in the order of a chat of the proxy, making the chat, or its next life, where needed.
 
     A deletion removes ``epoch``, so the same update that counts on in a living chat starts a new life in a
     deleted one. Done twice because an answer was lost, it skips a place, which nobody minds.
@@ -63,11 +81,75 @@ def next_place(fresh_epoch: str, now: float, expires: int | None) -> Change:
         *_TOUCHED,
     ]
     values = {":live": text("live"), ":fresh": text(fresh_epoch), ":proxy": text("proxy"), ":one": number(1)}
+    not_stored = "(attribute_not_exists(#kind) OR #kind = :proxy)"  # a stored chat stays until it is deleted
     if expires is None:
-        return Change(f"SET {', '.join(fields)} REMOVE #expires ADD #seq :one", values | _touched(now))
+        return Change(f"SET {', '.join(fields)} REMOVE #expires ADD #seq :one", values | _touched(now), not_stored)
     fields.append("#expires = :expires")
     values[":expires"] = number(expires)
-    return Change(f"SET {', '.join(fields)} ADD #seq :one", values | _touched(now))
+    return Change(f"SET {', '.join(fields)} ADD #seq :one", values | _touched(now), not_stored)
+
+
+def next_place_in_chat(now: float) -> Change:
+    """Take the next place in the order of a stored chat."""
+    stored = "#kind = :chat"  # there is one, alive
+    return Change(f"{_set()} ADD #seq :one", {":chat": text(CHAT), ":one": number(1)} | _touched(now), stored)
+
+
+def begins_chat(epoch: str, kind: str, now: float) -> Change:
+    """Begin the life of a stored chat, of kind `CHAT`, or `MAKING` until `opens_chat`."""
+    nobody_lives = "attribute_not_exists(#epoch)"
+    update = _set("#state = :live, #epoch = :epoch, #kind = :kind, #created_at = :now")
+    values = {":live": text("live"), ":epoch": text(epoch), ":kind": text(kind)}
+    return Change(f"{update} REMOVE #expires, #cur", values | _touched(now), nobody_lives)
+
+
+def opens_chat(epoch: str, now: float) -> Change:
+    """Let a chat be seen that is all written."""
+    same_life = "#epoch = :epoch"  # nobody deleted it meanwhile
+    return Change(_set("#kind = :chat"), {":chat": text(CHAT), ":epoch": text(epoch)} | _touched(now), same_life)
+
+
+def counts_on(last: int, more: int, now: float) -> Change:
+    """Give a branch's next ``more`` numbers."""
+    nobody_else = "#last = :last"  # since we looked
+    values = {":last": number(last), ":next": number(last + more)}
+    return Change(_set("#last = :next"), values | _touched(now), nobody_else)
+
+
+def ends_generation(end: Item, message: str | None, now: float) -> Change:
+    """End a generation that another process may be asking for."""
+    not_ended = "#status = :prepared"
+    said = end if message is None else end | {"message": text(message)}
+    fields = ", ".join(f"#{name} = :{name}" for name in said)
+    values = {f":{name}": attribute for name, attribute in said.items()} | {":prepared": text("prepared")}
+    return Change(_set(fields), values | _touched(now), not_ended)
+
+
+def progresses(said: bytes, now: float) -> Change:
+    """Keep what a generation has said so far."""
+    return Change(_set("#said = :said"), {":said": {"B": said}} | _touched(now), PRESENT)
+
+
+def cancels(now: float) -> Change:
+    """Ask for a generation to be cancelled."""
+    not_ended = "#status = :prepared"
+    values: dict[str, Attribute] = {":true": {"BOOL": True}, ":prepared": text("prepared")}
+    return Change(_set("#cancelled = :true"), values | _touched(now), not_ended)
+
+
+def lives_in(epoch: str) -> tuple[str, dict[str, Attribute]]:
+    """Return the condition that a head still is of this life, with its values."""
+    return "#epoch = :epoch", {":epoch": text(epoch)}
+
+
+def is_write(write: str) -> tuple[str, dict[str, Attribute]]:
+    """Return the condition that an item is as one write left it, with its values."""
+    return "#write = :write", {":write": text(write)}
+
+
+def unclaimed(now: float) -> tuple[str, dict[str, Attribute]]:
+    """Return the condition that a key is bound to nothing, or that the time of its binding is over."""
+    return f"{ABSENT} OR #expires <= :now", {":now": number(now)}
 
 
 def becomes_newest(ticket: Ticket, now: float) -> Change:

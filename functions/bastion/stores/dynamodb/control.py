@@ -21,7 +21,8 @@ import json
 import math
 from collections.abc import Sequence
 
-from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table, put
+from bastion.stores.dynamodb.actions import put
+from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
 from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of
 from bastion.stores.dynamodb.items import (
     SCHEMA,

@@ -40,6 +40,7 @@ class Head:
     """A chat's head as read: a live one has an ``epoch``, one with an audit has ``current``."""
 
     epoch: str | None
+    kind: str | None
     current: int | None
     buried: tuple[str, ...]
     """Lives that ended and whose purge is not known to be complete."""
@@ -53,6 +54,7 @@ def head_of(item: Item, now: float) -> Head:
     check_schema(item)
     return Head(
         epoch=text_or_none(item, "epoch"),
+        kind=text_or_none(item, "kind"),
         current=integer_or_none(item, "cur"),
         buried=texts_of(item, "buried"),
         purge_after=integer_of(item, "purge_after"),

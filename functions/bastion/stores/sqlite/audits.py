@@ -7,12 +7,12 @@ before finds no life of its epoch any more and writes nothing, so there is nothi
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
 from bastion.stores.sqlite.database import SqliteDatabase
+from bastion.stores.sqlite.endings import NO_END, end_of, end_values, finish_record
 from contextshift.audit import AuditStatus
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import AuditEnd, AuditRecord, Clock, Commit, Random, StoredAudit, Ticket
@@ -22,10 +22,12 @@ __all__ = ["SqliteAuditStore"]
 _EPOCH_BYTES = 10
 _EXPIRED_PER_SWEEP = 20
 
+# A stored chat stays until it is deleted, whatever a call of the proxy in it says.
 _BEGIN = """
 INSERT INTO lives (account, chat, epoch, seq, kind, expires, created_at, updated_at)
 VALUES (:account, :chat, :fresh, 1, 'proxy', :expires, :now, :now)
-ON CONFLICT (account, chat) DO UPDATE SET seq = seq + 1, expires = :expires, updated_at = :now
+ON CONFLICT (account, chat) DO UPDATE SET seq = seq + 1, updated_at = :now,
+    expires = CASE kind WHEN 'chat' THEN NULL ELSE :expires END
 RETURNING epoch, seq
 """
 # The life must still be lived, and an ended record never becomes a prepared one again.
@@ -42,11 +44,6 @@ WHERE status = 'prepared'
 # Nothing was committed in this life so far, or what was began before us (or is our own: a lost answer).
 _COMMIT = """
 UPDATE lives SET cur = :seq, updated_at = :now WHERE epoch = :epoch AND (cur IS NULL OR cur <= :seq)
-"""
-_FINISH = """
-UPDATE records SET status = :status, finished_at = :finished_at, "usage" = :usage, error = :error,
-    actual_usd = :actual_usd, diagnostics = :diagnostics, updated_at = :now
-WHERE epoch = :epoch AND seq = :seq AND gid = :gid AND status = 'prepared'
 """
 _READ = """
 SELECT records.* FROM lives JOIN records ON records.epoch = lives.epoch AND records.seq = lives.cur
@@ -82,9 +79,9 @@ class SqliteAuditStore:
         self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
     ) -> None:
         """Write parts and record under the generation's own place; see `AuditWriter.prepare`."""
-        values = _NO_END | _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
+        values = NO_END | _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
         if record.end is not None:
-            values |= _end_values(record.end)
+            values |= end_values(record.end)
 
         def work(db: sqlite3.Connection) -> None:
             if db.execute(_PREPARE, values).rowcount == 1:
@@ -107,15 +104,14 @@ class SqliteAuditStore:
 
     async def finish(self, ticket: Ticket, end: AuditEnd) -> bool:
         """End a prepared audit once; see `AuditWriter.finish`. The same end counts whenever it came."""
-        place = _place(ticket) | {"gid": ticket.generation_id}
-        values = place | _end_values(end) | {"now": self._clock.now()}
+        now = self._clock.now()
 
         def work(db: sqlite3.Connection) -> bool:
-            if db.execute(_FINISH, values).rowcount == 1:
+            if finish_record(db, ticket, end, now):
                 return True
             query = "SELECT * FROM records WHERE epoch = :epoch AND seq = :seq AND gid = :gid"
-            stored = db.execute(query, place).fetchone()
-            ended = None if stored is None else _end_of(stored)
+            stored = db.execute(query, _place(ticket) | {"gid": ticket.generation_id}).fetchone()
+            ended = None if stored is None else end_of(stored)
             return ended is not None and replace(ended, finished_at=end.finished_at) == end
 
         return await self._database.write(work)
@@ -183,35 +179,6 @@ def _record_values(ticket: Ticket, record: AuditRecord) -> dict[str, object]:
     }
 
 
-_NO_END: dict[str, object] = dict.fromkeys(("finished_at", "usage", "error", "actual_usd", "diagnostics"))
-"""The ending of a record that is only prepared."""
-
-
-def _end_values(end: AuditEnd) -> dict[str, object]:
-    return {
-        "status": end.status.value,
-        "finished_at": end.finished_at,
-        "usage": None if end.usage is None else json.dumps(dict(end.usage)),
-        "error": end.error_code,
-        "actual_usd": end.actual_usd,
-        "diagnostics": json.dumps(list(end.diagnostics)),
-    }
-
-
-def _end_of(row: sqlite3.Row) -> AuditEnd | None:
-    status = AuditStatus(row["status"])
-    if not status.terminal:
-        return None
-    return AuditEnd(
-        status=status,
-        finished_at=row["finished_at"],
-        usage=None if row["usage"] is None else json.loads(row["usage"]),
-        error_code=row["error"],
-        actual_usd=row["actual_usd"],
-        diagnostics=tuple(json.loads(row["diagnostics"])),
-    )
-
-
 def _record_of(row: sqlite3.Row) -> AuditRecord:
     return AuditRecord(
         generation_id=row["gid"],
@@ -221,5 +188,5 @@ def _record_of(row: sqlite3.Row) -> AuditRecord:
         parts=row["parts"],
         sha=row["sha"],
         attempt=row["attempt"],
-        end=_end_of(row),
+        end=end_of(row),
     )

@@ -22,7 +22,6 @@ from contextshift.errors import StoreUnavailable
 
 __all__ = ["SCHEMA", "SqliteDatabase"]
 
-SCHEMA = 3
 _BUSY_SECONDS = 5.0
 _TABLES = """
 CREATE TABLE accounts (
@@ -69,8 +68,49 @@ CREATE TABLE overlays (
     updated_by TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-_VERSIONS = (_TABLES, _CALIBRATION, _OVERLAYS)
+# A stored chat is what hangs on a life of kind `chat`; whatever ends the life takes all of it.
+_CHATS = """
+CREATE TABLE chats (
+    born INTEGER PRIMARY KEY AUTOINCREMENT, epoch TEXT NOT NULL UNIQUE REFERENCES lives (epoch) ON DELETE CASCADE,
+    account TEXT NOT NULL, chat TEXT NOT NULL, user_id TEXT, document TEXT NOT NULL, version INTEGER NOT NULL,
+    created_at REAL NOT NULL, updated_at REAL NOT NULL
+);
+CREATE INDEX chats_of_account ON chats (account, born);
+CREATE INDEX chats_of_user ON chats (account, user_id, born) WHERE user_id IS NOT NULL;
+CREATE TABLE branches (
+    made INTEGER PRIMARY KEY AUTOINCREMENT, epoch TEXT NOT NULL REFERENCES chats (epoch) ON DELETE CASCADE,
+    id TEXT NOT NULL, lineage TEXT NOT NULL, name TEXT, last INTEGER NOT NULL,
+    created_at REAL NOT NULL, updated_at REAL NOT NULL, UNIQUE (epoch, id)
+);
+CREATE TABLE messages (
+    epoch TEXT NOT NULL, branch TEXT NOT NULL, n INTEGER NOT NULL, document TEXT NOT NULL, version INTEGER NOT NULL,
+    created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (epoch, branch, n),
+    FOREIGN KEY (epoch, branch) REFERENCES branches (epoch, id) ON DELETE CASCADE
+);
+CREATE TABLE generations (
+    epoch TEXT NOT NULL REFERENCES chats (epoch) ON DELETE CASCADE, gid TEXT NOT NULL, document TEXT NOT NULL,
+    status TEXT NOT NULL, deadline REAL NOT NULL, text TEXT NOT NULL, reasoning TEXT NOT NULL, message TEXT,
+    cancelled INTEGER NOT NULL, finished_at REAL, "usage" TEXT, error TEXT, actual_usd REAL, diagnostics TEXT,
+    expires INTEGER NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (epoch, gid)
+);
+CREATE INDEX generations_by_expiry ON generations (expires);
+CREATE TABLE claims (
+    epoch TEXT NOT NULL REFERENCES chats (epoch) ON DELETE CASCADE, key TEXT NOT NULL, gid TEXT NOT NULL,
+    request TEXT NOT NULL, expires INTEGER NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (epoch, key)
+) WITHOUT ROWID;
+CREATE INDEX claims_by_expiry ON claims (expires);
+CREATE TABLE library (
+    account TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, document TEXT NOT NULL, "index" TEXT NOT NULL,
+    version INTEGER NOT NULL, created_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (account, kind, id)
+);
+"""
+_VERSIONS = (_TABLES, _CALIBRATION, _OVERLAYS, _CHATS)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
+SCHEMA = len(_VERSIONS)
 
 _Result = TypeVar("_Result")
 

@@ -33,6 +33,7 @@ _T = TypeVar("_T")
 @dataclass(slots=True)
 class _Generation:
     record: GenerationRecord
+    expires: int
     cancelled: bool = False
     saved: MessageRecord | None = None
 
@@ -47,7 +48,8 @@ class _Stored:
     last: dict[str, int] = field(default_factory=dict)
     """The highest number ever given on a branch: a removed message's is not given again."""
     generations: dict[str, _Generation] = field(default_factory=dict)
-    claims: dict[str, tuple[str, str]] = field(default_factory=dict)
+    claims: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    """(generation id, request, expires) of each idempotency key."""
 
     def path(self, branch: BranchRecord) -> list[MessageRecord]:
         """Return the messages of a branch's path, oldest first."""
@@ -75,6 +77,7 @@ class MemoryChats(Fallible):
         now = self._clock.now()
         life = self._audits.born(account, chat.id)
         stored = life.stored = _Stored(replace(chat, version=1, created_at=now, updated_at=now))
+        stored.branches[MAIN] = BranchRecord(MAIN, created_at=now)
         self._appended(stored, stored.branches[MAIN], messages)
         return stored.chat
 
@@ -171,13 +174,15 @@ class MemoryChats(Fallible):
         """Bind an idempotency key; see `ChatStore.claim`."""
         self.check("claim")
         stored = self._lived(ticket)
-        taken = stored.claims.setdefault(key, (ticket.generation_id, request))
-        return None if taken[0] == ticket.generation_id else taken
+        taken = stored.claims.get(key)
+        if taken is None or taken[2] <= self._clock.now():
+            taken = stored.claims[key] = (ticket.generation_id, request, expires)
+        return None if taken[0] == ticket.generation_id else taken[:2]
 
     async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
         """Make a generation known; see `ChatStore.open_generation`."""
         self.check("open_generation")
-        self._lived(ticket).generations[generation.id] = _Generation(generation)
+        self._lived(ticket).generations[generation.id] = _Generation(generation, expires)
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; see `ChatStore.progress`."""
@@ -198,7 +203,8 @@ class MemoryChats(Fallible):
         stored: _Stored = life.stored
         generation = stored.generations.get(ticket.generation_id)
         if generation is None or generation.record.status.terminal:
-            return generation.saved if generation else None
+            place = generation and generation.saved and (generation.saved.branch, generation.saved.n)
+            return stored.messages.get(place) if place else None
         generation.saved = self._saved(stored, saving)
         saved = generation.saved.id if generation.saved else None
         generation.record = replace(generation.record, status=end.status, end=end, message=saved)
@@ -208,13 +214,13 @@ class MemoryChats(Fallible):
     async def generation(self, account: str, chat_id: str, generation_id: str) -> GenerationRecord | None:
         """Return a generation; see `ChatStore.generation`."""
         self.check("generation")
-        found = self._stored(account, chat_id).generations.get(generation_id)
+        found = self._known(account, chat_id, generation_id)
         return found.record if found else None
 
     async def cancel(self, account: str, chat_id: str, generation_id: str) -> bool:
         """Ask for a generation to be cancelled; see `ChatStore.cancel`."""
         self.check("cancel")
-        found = self._stored(account, chat_id).generations.get(generation_id)
+        found = self._known(account, chat_id, generation_id)
         if found is not None and found.record.status is AuditStatus.PREPARED:
             found.cancelled = True
         return found is not None
@@ -225,6 +231,10 @@ class MemoryChats(Fallible):
             raise ChatNotFound("no such chat")
         stored: _Stored = life.stored
         return stored
+
+    def _known(self, account: str, chat_id: str, generation_id: str) -> _Generation | None:
+        found = self._stored(account, chat_id).generations.get(generation_id)
+        return None if found is None or found.expires <= self._clock.now() else found
 
     def _lived(self, ticket: Ticket) -> _Stored:
         life = self._audits.life(ticket)

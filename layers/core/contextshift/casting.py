@@ -1,0 +1,95 @@
+"""Casting: what of an account's library a chat refers to, read and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contextshift.chats import LibraryRecord, LibraryStore
+from contextshift.lore.books import read_book
+from contextshift.lore.cards import read_card
+from contextshift.lore.model import Book
+from contextshift.scene import Character, Persona
+from contextshift.settings import Overrides
+
+__all__ = ["MOST_MEMORIES", "Cast", "Wanted", "load_cast"]
+
+MOST_MEMORIES = 1_000
+"""Memories of an account that are looked at for one prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Everything of the library that a chat refers to."""
+
+    characters: Sequence[Character] = ()
+    persona: Persona | None = None
+    books: Sequence[Book] = ()
+    memories: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    missing: Sequence[str] = ()
+    """References to what is not there (any more), as ``character:ann``."""
+
+    def character(self, id: str | None) -> Character | None:
+        """Return a character by its id, the first where none is named."""
+        return next((one for one in self.characters if id is None or one.id == id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be generated."""
+
+    type: str = "normal"
+    user_message: str | None = None
+    model: str | None = None
+    overrides: Overrides = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    prefill: str = ""
+    speaker_id: str | None = None
+    prompt: str | None = None
+    """Of a quiet generation: the instruction at its end."""
+    include_reasoning: bool = False
+
+
+async def load_cast(library: LibraryStore, account: str, chat_id: str | None, chat: Mapping[str, Any]) -> Cast:
+    """Read what a chat refers to; what is gone is named in ``missing``. Raises StoreUnavailable."""
+    participants = chat.get("participants") or ()
+    character_ids = _unique(one.get("character_id") for one in participants)
+    persona_ids = _unique([chat.get("persona"), *(one.get("persona_id") for one in participants)])
+    book_ids = _unique(chat.get("lorebooks") or ())
+    characters = await _read(library, account, "character", character_ids)
+    personas = await _read(library, account, "persona", persona_ids[:1])
+    books = await _read(library, account, "lorebook", book_ids)
+    memories = await library.list(account, "memory", MOST_MEMORIES, None)
+    cards = [Character(one.id, read_card(one.document, book_id=f"character:{one.id}")) for one in characters]
+    own = [character.card.book for character in cards if character.card.book is not None]
+    known = [(one.id, one.document) for one in memories.items]
+    wanted = {"character": character_ids, "persona": persona_ids[:1], "lorebook": book_ids}
+    found = {"character": characters, "persona": personas, "lorebook": books}
+    return Cast(
+        cards,
+        _persona(personas[0]) if personas else None,
+        [*own, *(read_book(one.document, id=one.id) for one in books)],
+        [(id, memory) for id, memory in known if _concerns(memory, chat_id, chat, character_ids)],
+        [f"{kind}:{id}" for kind, ids in wanted.items() for id in ids if id not in {one.id for one in found[kind]}],
+    )
+
+
+async def _read(library: LibraryStore, account: str, kind: str, ids: Sequence[str]) -> Sequence[LibraryRecord]:
+    return await library.get(account, kind, ids) if ids else ()
+
+
+def _persona(record: LibraryRecord) -> Persona:
+    return Persona(record.id, str(record.document.get("name", "")), str(record.document.get("description", "")))
+
+
+def _concerns(
+    memory: Mapping[str, Any], chat_id: str | None, chat: Mapping[str, Any], characters: Sequence[str]
+) -> bool:
+    """Whether a memory belongs to a chat: each part of its scope that is named must be the chat's."""
+    scopes = {"chat_id": [chat_id], "user_id": [chat.get("user_id")], "character_id": characters}
+    return all(memory.get(name) is None or memory[name] in allowed for name, allowed in scopes.items())
+
+
+def _unique(ids: Any) -> list[str]:
+    return list(dict.fromkeys(str(id) for id in ids if id is not None))

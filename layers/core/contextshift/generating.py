@@ -1,0 +1,328 @@
+"""The use case of chat applications: stage a prompt, make it fit, send it, stream the reply, and save it.
+
+A generation runs by itself: its client listens, and may go away. It ends once, as completed, failed or cancelled, and
+its end and its message are written together or not at all. Others may read its text so far, or ask it to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from contextshift import headers
+from contextshift.attempts import Attempts
+from contextshift.audit import AuditStatus
+from contextshift.calling import Received
+from contextshift.casting import Wanted, load_cast
+from contextshift.chats import ChatStore, GenerationRecord, LibraryStore, LoadedChat, MessageRecord
+from contextshift.course import CallFailed, Course
+from contextshift.errors import ChatNotFound, IdempotencyConflict, StoreError, UpstreamRefused
+from contextshift.exchange import Exchange
+from contextshift.fit import Decision
+from contextshift.headers import Warning_
+from contextshift.ledger import Matter
+from contextshift.lore.activation_ports import Search
+from contextshift.planner import AnswerReader, Dialect, Planned
+from contextshift.ports import Access, AuditEnd, ProviderCall, Ticket
+from contextshift.replying import Reply, saving
+from contextshift.report import budget, context_headers
+from contextshift.staging import Staged, Staging, sent_messages
+from contextshift.telling import Telling
+
+__all__ = ["Generate", "Generations", "Running"]
+
+PROGRESS = 1.0
+"""Seconds between two looks at whether somebody wants it to stop; the text so far is kept with each."""
+KEPT = 86_400
+"""Seconds for which a generation's state and an idempotency key are kept after its deadline."""
+
+
+class DeltaReader(AnswerReader, Protocol):
+    """An answer's reader that also gives its chunks."""
+
+    def taken(self) -> list[Mapping[str, Any]]:
+        """Return the chunks that were read since the last time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """One wish of a known caller."""
+
+    access: Access
+    chat_id: str
+    branch: str
+    wanted: Wanted
+    dialect: Dialect
+    headers: Mapping[str, str] = field(default_factory=dict)
+    deadline: float | None = None
+    idempotency_key: str | None = None
+    request: str = ""
+    """SHA-256 of the request: the same key may only ask for the same again."""
+
+
+class Generations:
+    """Makes replies in stored chats."""
+
+    def __init__(
+        self, exchange: Exchange, chats: ChatStore, library: LibraryStore, search: Callable[[], Search]
+    ) -> None:
+        self.exchange = exchange
+        self.chats = chats
+        self.library = library
+        self._search = search
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def staged(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> tuple[LoadedChat, Staged]:
+        """Stage a stored chat's next prompt; writes nothing. Raises ChatNotFound, and InvalidInput for the rest."""
+        loaded = await self.chats.load(access.account, chat_id, branch)
+        if loaded is None:
+            raise ChatNotFound("the chat has no such branch")
+        document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
+        cast = await load_cast(self.library, access.account, chat_id, document)
+        staging = Staging(
+            self.exchange.planner,
+            access,
+            document,
+            loaded.messages,
+            cast,
+            wanted,
+            seed=f"{access.account}/{chat_id}",
+            now=self.exchange.clock.now(),
+            search=self._search(),
+        )
+        return loaded, staging.stage()
+
+    async def start(self, call: Generate) -> Running:
+        """Begin a generation. What it needs is checked and recorded when this returns; the provider is called after.
+
+        Raises what `staged` raises before anything is stored; after that CallFailed; IdempotencyConflict for a key
+        that was used for another request.
+        """
+        _, staged = await self.staged(call.access, call.chat_id, call.branch, call.wanted)
+        running = Running(self, call, staged)
+        async with running.course.ending_on_failure():
+            await running.begin()
+        if running.repeats is None:
+            running.task = asyncio.create_task(running.run())
+            self._running.add(running.task)
+            running.task.add_done_callback(self._running.discard)
+        return running
+
+    async def aclose(self) -> None:
+        """Wait for what still runs."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+class Running:
+    """One generation on its way, and what its listeners hear of it."""
+
+    def __init__(self, generations: Generations, call: Generate, staged: Staged) -> None:
+        self._g = generations
+        self._x = generations.exchange
+        self._call = call
+        self._staged = staged
+        deadline = self._x.deadline(call.deadline)
+        settings = replace(staged.question.settings, chat_id=call.chat_id, audit="required")
+        self._question = replace(staged.question, settings=settings)
+        self.ledger = self._x.ledger(call.access, settings, deadline)
+        self.course = Course(self._x.caller, self.ledger, self, deadline)
+        self._attempts = Attempts(self._x, self.ledger, call.access, call.dialect, self._outgoing)
+        self.reply = Reply()
+        self.message: MessageRecord | None = None
+        self.repeats: str | None = None
+        """The generation that this one only repeats, by its idempotency key."""
+        self.task: asyncio.Task[None] | None = None
+        self._ticket: Ticket | None = None
+        self._cancelled = False
+        self.events = Telling()
+
+    # -- what ends it, for its course -----------------------------------------------------------------------
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was decided, so far."""
+        return self._attempts.planned.decision if self._attempts.planned else None
+
+    def matter(self) -> Matter:
+        """Return what the generation is about, so far."""
+        return Matter.of(self.decision) if self.decision else Matter()
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers earned so far."""
+        if self.decision is None:
+            return [(headers.GENERATION_ID, self.ledger.generation_id)]
+        return context_headers(self.decision, self._question.settings, self.ledger.warnings, self.ledger.generation_id)
+
+    async def answered(self, status: int, reader: AnswerReader) -> list[Warning_]:
+        """End with the whole reply, or with the error in its place."""
+        code = f"UPSTREAM_{status}" if status >= 400 else reader.error
+        if code is not None:
+            await self.ledger.end(self.matter(), AuditStatus.FAILED, code=code, upstream_status=status)
+            return []
+        if reader.usage is not None and self.decision is not None:
+            used = self.decision.used
+            self._x.learn(self._call.access, self._question.settings, used, reader.usage.get("prompt_tokens"))
+        usage = reader.usage or self._own_usage()
+        await self.ledger.end(self.matter(), AuditStatus.COMPLETED, upstream_status=status, usage=usage)
+        return []
+
+    def _own_usage(self) -> Mapping[str, Any]:
+        prompt = self.decision.used.prompt if self.decision else None
+        return {"prompt_tokens": prompt, "completion_tokens": None, "total_tokens": None, "estimated": True}
+
+    async def _finish(self, ticket: Ticket, end: AuditEnd) -> None:
+        """Write the end of audit, generation and message together."""
+        with contextlib.suppress(StoreError):
+            await self._g.chats.progress(ticket, self.reply.text, self.reply.reasoning)
+        kept = saving(
+            self._call.wanted.type,
+            self.reply,
+            self._call.branch,
+            self._staged.target,
+            generation_id=ticket.generation_id,
+            speaker_id=self._staged.speaker_id,
+            lore_state=self._staged.lore_state,
+            partial=end.status is not AuditStatus.COMPLETED,
+        )
+        self.message = await self._g.chats.end_generation(ticket, end, kept)
+
+    # -- its steps -------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Take the chat's next place, decide, record, and save what the user said."""
+        chats, call = self._g.chats, self._call
+        token = self.ledger.generation_id
+        account = call.access.account
+        ticket = await chats.begin_generation(account, call.chat_id, token, now=self._x.clock.now())
+        self.ledger.adopt(ticket, self._finish)
+        expires = int(self.course.deadline) + KEPT
+        if call.idempotency_key is not None and await self._repeats(ticket, call.idempotency_key, expires):
+            return
+        self._ticket = ticket
+        question = await self._x.planner.rated(self._question)
+        planned = self._x.planner.decide(question)
+        document = {"type": call.wanted.type, "branch": call.branch}
+        record = GenerationRecord(
+            ticket.generation_id, document, AuditStatus.PREPARED, self._x.clock.now(), self.course.deadline
+        )
+        await chats.open_generation(ticket, record, expires)
+        await self._attempts.record(planned)
+        said = await self._save_user_message()
+        await self.events.tell("generation", self._shown(planned, said))
+
+    async def _repeats(self, ticket: Ticket, key: str, expires: int) -> bool:
+        hashed = hashlib.sha256(key.encode()).hexdigest()
+        taken = await self._g.chats.claim(ticket, hashed, self._call.request, expires)
+        if taken is None:
+            return False
+        self.repeats, request = taken
+        if request != self._call.request:
+            raise IdempotencyConflict("the idempotency key was used for another request")
+        return True
+
+    def _outgoing(self, planned: Planned) -> ProviderCall:
+        model = planned.decision.used.model
+        request = self._staged.request(model.upstream_name, sent_messages(planned.decision, planned.question))
+        body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        return ProviderCall(self._call.dialect.path, body, self._call.headers, deadline=self.course.deadline)
+
+    async def _save_user_message(self) -> MessageRecord | None:
+        wanted = self._call.wanted
+        if wanted.user_message is None or wanted.type == "quiet":
+            return None
+        document = {"role": "user", "content": wanted.user_message}
+        account, chat_id = self._call.access.account, self._call.chat_id
+        added = await self._g.chats.append(account, chat_id, self._call.branch, [document])
+        return added[0] if added else None
+
+    def _shown(self, planned: Planned, said: MessageRecord | None) -> dict[str, Any]:
+        return {
+            "id": self.ledger.generation_id,
+            "chat_id": self._call.chat_id,
+            "branch": self._call.branch,
+            "type": self._call.wanted.type,
+            "action": str(planned.decision.action),
+            "model": planned.decision.used.model.name,
+            "budget": budget(planned.decision.used),
+            "user_message": said.id if said else None,
+        }
+
+    async def run(self) -> None:
+        """Call the provider and see it through; never raises."""
+        planned = self._attempts.planned
+        assert planned is not None
+        watch = asyncio.create_task(self._watch())
+        try:
+            async with self.course.ending_on_failure():
+                await self._read(await self._attempts.send(planned, streams=True))
+        except CallFailed as failed:
+            await self.events.tell("error", {"error": failed})
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise
+        finally:
+            watch.cancel()
+            await self._last_words()
+
+    async def _read(self, received: Received) -> None:
+        reader: Any = received.reader
+        try:
+            await self._pass_on(reader)
+            received.held.clear()
+            while received.body is None:
+                chunk = await self.course.in_time(_next(received.chunks))
+                if chunk is None:
+                    break
+                reader.feed(chunk)
+                await self._pass_on(reader)
+            reader.end()
+            await self._pass_on(reader)
+            await self.answered(received.upstream.status, reader)
+            if reader.error or received.upstream.status >= 400:
+                await self.events.tell("error", {"error": UpstreamRefused(received.upstream.status)})
+        finally:
+            await received.upstream.aclose()
+
+    async def _pass_on(self, reader: DeltaReader) -> None:
+        for chunk in reader.taken():
+            self.reply.take(chunk)
+            await self.events.tell("delta", chunk)
+
+    async def _watch(self) -> None:
+        """Keep the text so far, and see whether somebody wants the generation to stop."""
+        assert self._ticket is not None
+        while True:
+            await asyncio.sleep(PROGRESS)
+            try:
+                stop = await self._g.chats.progress(self._ticket, self.reply.text, self.reply.reasoning)
+            except StoreError:
+                continue  # the next look may succeed; nothing is lost, the end writes all
+            if stop:
+                self.cancel()
+                return
+
+    def cancel(self) -> None:
+        """Stop, as a client that leaves may want; what there is of the reply is kept."""
+        if self.task is not None and not self.task.done():
+            self._cancelled = True
+            self.task.cancel()
+
+    async def finished(self) -> None:
+        """Wait until the generation has ended, whoever stopped listening."""
+        if self.task is not None:
+            await asyncio.wait([self.task])
+
+    async def _last_words(self) -> None:
+        if self.message is not None:
+            await self.events.tell("message", {"message": self.message})
+        await self.events.tell("done", {"id": self.ledger.generation_id})
+        await self.events.end()
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)

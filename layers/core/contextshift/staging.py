@@ -1,0 +1,312 @@
+"""Staging: from what a chat holds to the question that the decision flow answers. No I/O, and no randomness of its own.
+
+``macros → character and persona → lorebook → memory → history``: a preview and its generation stage alike, since the
+clock and the chances come in from outside, and what lore remembers between turns stands with the messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contextshift.assembly import assemble, sendable
+from contextshift.blocks import lore_block, memory_block, scanned_text, unwoken_entry
+from contextshift.casting import Cast, Wanted
+from contextshift.catalogue import Model, check_allowed, model_budget, reserve_for
+from contextshift.chats import MessageRecord
+from contextshift.errors import InvalidInput
+from contextshift.fit import Decision
+from contextshift.lore.activation import Activation, Outcome, activate
+from contextshift.lore.activation_ports import LoreSettings, Search, Turn
+from contextshift.lore.macros import MacroContext, expand
+from contextshift.lore.model import Card
+from contextshift.measuring import Question
+from contextshift.messages import Role
+from contextshift.planner import Planner
+from contextshift.ports import Access
+from contextshift.scene import (
+    AuthorNote,
+    Scene,
+    Spoken,
+    read_layout,
+)
+from contextshift.settings import Level, Settings, check_overrides
+
+__all__ = ["Staged", "Staging", "sent_messages"]
+
+_OWN_SETTINGS = ("blocks", "names", "impersonation_prompt")
+"""What a chat's settings hold beside the switches of `routing`."""
+_RESERVED_PARAMS = ("model", "messages", "stream", "stream_options", "routing", "n")
+_IMPERSONATE = "Write the next message as {{user}}, in the style of what {{user}} has said so far. Write nothing else."
+_LEVELS = (Level.REQUEST, Level.CHAT, Level.ACCOUNT, Level.PLAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A question, and what its answer is saved with."""
+
+    question: Question
+    params: Mapping[str, Any]
+    speaker_id: str | None
+    target: MessageRecord | None
+    """The message that is continued, replaced or swiped."""
+    lore_state: Mapping[str, Any]
+
+    def request(self, upstream_name: str, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the request to send: always streamed, so that what there is of an answer can be kept."""
+        return {
+            **self.params,
+            "model": upstream_name,
+            "messages": list(messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+
+class Staging:
+    """Stages one prompt of a chat."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        access: Access,
+        chat: Mapping[str, Any],
+        messages: Sequence[MessageRecord],
+        cast: Cast,
+        wanted: Wanted,
+        *,
+        seed: str,
+        now: float,
+        search: Search,
+    ) -> None:
+        self._planner = planner
+        self._access = access
+        self._chat = chat
+        self._cast = cast
+        self._wanted = wanted
+        self._seed = f"{seed}/{len(messages)}"
+        self._chat_seed = seed
+        self._now = now
+        self._search = search
+        self._history, self._target = _split(messages, wanted.type)
+
+    def stage(self) -> Staged:
+        """Stage it. Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan."""
+        settings = self._settings()
+        model = self._model(settings)
+        spoken = self._spoken()
+        activation = self._activation(settings, model, spoken)
+        blocks = assemble(self._scene(settings, spoken, activation), model.message_rules)
+        if not blocks:
+            raise InvalidInput("there is nothing to send", "messages", "empty_array")
+        params = self._params()
+        question = self._planner.chat_question(
+            self._access,
+            model,
+            blocks,
+            request={**params, "model": model.name, "messages": blocks},
+            settings=settings,
+            notes=tuple(self._notes(activation)),
+            outside=tuple(
+                unwoken_entry(one) for one in (activation.outcomes if activation else ()) if not one.included
+            ),
+        )
+        state = activation.state if activation else {}
+        return Staged(question, params, self._speaker_id(), self._target, state)
+
+    # -- settings, model, parameters ------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        given = self._chat.get("settings") or {}
+        own = {name: value for name, value in given.items() if name not in _OWN_SETTINGS}
+        chat = dict(check_overrides(own, "settings"))
+        if self._chat.get("context_strategy"):
+            chat["context_strategy"] = self._chat["context_strategy"]
+        return self._planner.settings(self._access, self._wanted.overrides, _LEVELS, chat)
+
+    def _model(self, settings: Settings) -> Model:
+        name = self._wanted.model or self._chat.get("model")
+        if not name:
+            raise InvalidInput("neither the request nor the chat names a model", "model", "missing")
+        model = self._planner.catalogue_of(self._access).resolve(name)
+        check_allowed(model, settings.compliance, self._access.models)
+        return model
+
+    def _params(self) -> Mapping[str, Any]:
+        merged = {**(self._chat.get("params") or {}), **self._wanted.params}
+        for name in _RESERVED_PARAMS:
+            if name in merged:
+                raise InvalidInput("a generation decides this itself", f"params.{name}", "reserved_parameter")
+        return merged
+
+    # -- who speaks, and what was said ----------------------------------------------------------------------
+
+    def _speaker_id(self) -> str | None:
+        """Return the participant whose turn it is: the one named, else the one continued, else the first character."""
+        if self._wanted.speaker_id is not None:
+            return self._wanted.speaker_id
+        if self._target is not None and self._target.document.get("speaker_id"):
+            return str(self._target.document["speaker_id"])
+        return next((one["id"] for one in self._participants() if one.get("kind") == "character"), None)
+
+    def _participants(self) -> Sequence[Mapping[str, Any]]:
+        return self._chat.get("participants") or ()
+
+    def _participant(self, id: str | None) -> Mapping[str, Any]:
+        return next((one for one in self._participants() if one["id"] == id), {})
+
+    def _name_of(self, speaker: str | None) -> str | None:
+        participant = self._participant(speaker)
+        if participant.get("name"):
+            return str(participant["name"])
+        character = self._cast.character(participant.get("character_id")) if participant.get("character_id") else None
+        return character.card.char if character else None
+
+    def _spoken(self) -> list[Spoken]:
+        spoken = [self._said(message) for message in self._history]
+        if self._wanted.user_message is not None:
+            spoken.append(Spoken("user_message", {"role": "user", "content": self._wanted.user_message}))
+        instruction = self._instruction()
+        if instruction is not None:
+            spoken.append(Spoken("instruction", {"role": "system", "content": instruction}))
+        return spoken
+
+    def _instruction(self) -> str | None:
+        if self._wanted.type == "quiet":
+            return self._expanded(self._wanted.prompt or "")
+        if self._wanted.type == "impersonate":
+            own = (self._chat.get("settings") or {}).get("impersonation_prompt")
+            return self._expanded(str(own or _IMPERSONATE))
+        return None
+
+    def _said(self, message: MessageRecord) -> Spoken:
+        document = message.document
+        sent = {name: document[name] for name in _SENT if document.get(name) is not None}
+        sent["content"] = self._named(document)
+        if document.get("reasoning") and self._wanted.include_reasoning:
+            sent["reasoning_content"] = document["reasoning"]
+        meta = document.get("meta") or {}
+        pinned = bool(document.get("pinned") or meta.get("pinned") is True)
+        return Spoken(message.id, sent, pinned, meta.get("manualExcluded") is True)
+
+    def _named(self, document: Mapping[str, Any]) -> Any:
+        """Return a message's content; where several characters speak, with the speaker's name before it."""
+        content = document.get("content")
+        wish = (self._chat.get("settings") or {}).get("names", "auto")
+        several = len(self._cast.characters) > 1
+        name = self._name_of(document.get("speaker_id"))
+        if name and isinstance(content, str) and (wish == "prefix" or (wish == "auto" and several)):
+            return f"{name}: {content}"
+        return content
+
+    # -- macros, lore, memory ---------------------------------------------------------------------------------
+
+    def _macros(self, outlets: Mapping[str, str] | None = None) -> MacroContext:
+        character = self._cast.character(self._participant(self._speaker_id()).get("character_id"))
+        card = character.card if character else Card(self._name_of(self._speaker_id()) or "Assistant")
+        persona = self._cast.persona
+        last = next((one.document.get("content") for one in reversed(self._history)), "")
+        return MacroContext(
+            char=card.char,
+            user=persona.name if persona else "User",
+            description=card.description,
+            personality=card.personality,
+            scenario=card.scenario,
+            persona=persona.description if persona else "",
+            last_message=last if isinstance(last, str) else "",
+            variables=self._chat.get("variables") or {},
+            outlets=outlets or {},
+            now=self._now,
+            seed=self._seed,
+            chat_seed=self._chat_seed,
+        )
+
+    def _expanded(self, text: str, outlets: Mapping[str, str] | None = None) -> str:
+        return expand(text, self._macros(outlets)).text
+
+    def _activation(self, settings: Settings, model: Model, spoken: Sequence[Spoken]) -> Activation | None:
+        if not self._cast.books:
+            return None
+        counter = self._planner.counter(model)
+        return activate(
+            self._cast.books,
+            [scanned_text(one.message) for one in spoken],
+            settings=LoreSettings(scan_depth=settings.scan_depth, budget_tokens=self._lore_tokens(settings, model)),
+            turn=self._turn(),
+            count=lambda text: counter({"role": "system", "content": text}),
+            search=self._search,
+            expand=self._expanded,
+        )
+
+    def _lore_tokens(self, settings: Settings, model: Model) -> int | None:
+        if model.context_window is None:
+            return None
+        reply = self._params().get("max_tokens")
+        reserve = reserve_for(model, reply if isinstance(reply, int) else None, settings.reserve_tokens)
+        return int(max(0, model_budget(model, reserve, 0).limit) * settings.lore_share)
+
+    def _turn(self) -> Turn:
+        states = (one.document.get("lore_state") for one in reversed(self._history))
+        state: Mapping[str, Any] = next((one for one in states if one is not None), {})
+        greeting = next((one.document.get("greeting") for one in self._history[:1]), None)
+        return Turn(messages=len(self._history), greeting=greeting, state=state, chance=self._chance)
+
+    def _chance(self, label: str) -> float:
+        digest = hashlib.sha256(f"{self._seed}/{label}".encode()).digest()
+        return int.from_bytes(digest[:7], "big") / (1 << 56)
+
+    def _scene(self, settings: Settings, spoken: Sequence[Spoken], activation: Activation | None) -> Scene:
+        woken = activation.entries if activation else ()
+        outlets: dict[str, str] = {}
+        for one in woken:
+            if one.entry.outlet:
+                outlets[one.entry.outlet] = "\n".join(filter(None, [outlets.get(one.entry.outlet), one.text]))
+        note = self._chat.get("author_note")
+        return Scene(
+            history=spoken,
+            system_prompt=settings.system_prompt,
+            characters=self._cast.characters,
+            persona=self._cast.persona,
+            lore=[lore_block(one) for one in woken],
+            memories=[memory_block(id, document) for id, document in self._cast.memories],
+            author_note=AuthorNote(**note) if note else None,
+            prefill=self._wanted.prefill,
+            layout=read_layout((self._chat.get("settings") or {}).get("blocks")),
+            expand=lambda text: self._expanded(text, outlets),
+        )
+
+    def _notes(self, activation: Activation | None) -> list[Mapping[str, Any]]:
+        notes: list[Mapping[str, Any]] = [{"code": "missing-reference", "ref": ref} for ref in self._cast.missing]
+        return [*notes, *(activation.diagnostics if activation else ())]
+
+
+def _outcomes(activation: Activation | None) -> Sequence[Outcome]:
+    return activation.outcomes if activation else ()
+
+
+_SENT = ("role", "name", "tool_calls", "tool_call_id")
+_CHANGES_LAST = ("continue", "regenerate", "swipe")
+
+
+def _split(messages: Sequence[MessageRecord], kind: str) -> tuple[Sequence[MessageRecord], MessageRecord | None]:
+    """Return the history that is sent, and the message that is changed. Raises InvalidInput where there is none."""
+    if kind not in _CHANGES_LAST:
+        return messages, None
+    last = messages[-1] if messages else None
+    if last is None or last.document.get("role") != Role.ASSISTANT:
+        raise InvalidInput("the branch does not end with an answer", "type", "nothing_to_change")
+    return (messages if kind == "continue" else messages[:-1]), last
+
+
+def sent_messages(decision: Decision, question: Question) -> list[dict[str, Any]]:
+    """Return the messages as they are sent: what stays, as the decision changed it, and the summary in its place."""
+    edits = decision.edits()
+    sent: list[dict[str, Any]] = []
+    for index, message in enumerate(question.messages):
+        if edits.added is not None and edits.added[0] == index:
+            sent.append(sendable(edits.added[1]))
+        if index not in edits.dropped:
+            sent.append(sendable(edits.replaced.get(index, message)))
+    return sent
