@@ -16,13 +16,18 @@ StrategyNotInPlan       403     STRATEGY_NOT_IN_PLAN       PermissionDeniedError
 ScopeMissing            403     scope_missing              PermissionDeniedError
 ModelNotFound           404     model_not_found            NotFoundError
 ChatNotFound            404     chat_not_found             NotFoundError
+NotInLibrary            404     not_found                  NotFoundError
 RouteNotFound           404     unknown_url                NotFoundError
 StatefulRoute           404     stateful_not_supported     NotFoundError
 MethodNotAllowed        405     method_not_allowed         APIStatusError
+Conflict                409     conflict                   ConflictError
+IdempotencyConflict     409     idempotency_conflict       ConflictError
+UploadTooLarge          413     upload_too_large           APIStatusError
 BodyTooLarge            413     request_too_large          APIStatusError
 CounterFault            500     internal_error             InternalServerError
 ProviderUnreachable     502     upstream_unreachable       InternalServerError
 ProviderBroken          502     upstream_broken            InternalServerError
+UpstreamRefused         502     upstream_refused           InternalServerError
 StoreUnavailable        503     store_unavailable          InternalServerError
 ProviderTimeout         504     upstream_timeout           InternalServerError
 ======================  ======  =========================  ==========================
@@ -39,10 +44,13 @@ from contextshift.course import CallFailed
 from contextshift.errors import (
     ChatDeleted,
     ChatNotFound,
+    Conflict,
     ContextShiftError,
+    IdempotencyConflict,
     InvalidInput,
     ModelNotAllowed,
     ModelNotFound,
+    NotInLibrary,
     ProviderBroken,
     ProviderError,
     ProviderTimeout,
@@ -51,7 +59,9 @@ from contextshift.errors import (
     StoreUnavailable,
     StrategyNotInPlan,
     TokenBudgetExceeded,
+    UploadTooLarge,
     UpstreamOverflow,
+    UpstreamRefused,
 )
 from contextshift.fit import Decision
 
@@ -98,13 +108,18 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     ScopeMissing: _Row(403, "scope_missing", "permission_error"),
     ModelNotFound: _Row(404, "model_not_found", _REQUEST),
     ChatNotFound: _Row(404, "chat_not_found", _REQUEST),
+    NotInLibrary: _Row(404, "not_found", _REQUEST),
     ChatDeleted: _Row(404, "chat_not_found", _REQUEST),
     StatefulRoute: _Row(404, "stateful_not_supported", _REQUEST),
     RouteNotFound: _Row(404, "unknown_url", _REQUEST),
     MethodNotAllowed: _Row(405, "method_not_allowed", _REQUEST),
+    Conflict: _Row(409, "conflict", _REQUEST),
+    IdempotencyConflict: _Row(409, "idempotency_conflict", _REQUEST),
+    UploadTooLarge: _Row(413, "upload_too_large", _REQUEST),
     BodyTooLarge: _Row(413, "request_too_large", _REQUEST),
     ProviderUnreachable: _Row(502, "upstream_unreachable", _SERVER, retry=True),
     ProviderBroken: _Row(502, "upstream_broken", _SERVER),
+    UpstreamRefused: _Row(502, "upstream_refused", _SERVER),
     ProviderTimeout: _Row(504, "upstream_timeout", _SERVER),
     ProviderError: _Row(502, "upstream_error", _SERVER),
     StoreUnavailable: _Row(503, "store_unavailable", _SERVER, retry=True),
@@ -132,7 +147,7 @@ def problem_of(error: ContextShiftError) -> Problem:
     shown = error.headers if isinstance(error, CallFailed) else []
     cause = error.cause if isinstance(error, CallFailed) else error
     row = next(_TABLE[kind] for kind in type(cause).__mro__ if kind in _TABLE)
-    code = cause.reason if isinstance(cause, InvalidInput) else row.code
+    code = cause.reason if isinstance(cause, InvalidInput) and row.status == 400 else row.code
     details = _details(cause, decision)
     path = _path(cause)
     openai: dict[str, Any] = {"message": _message(cause, decision), "type": row.type, "param": path, "code": code}

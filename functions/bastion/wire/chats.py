@@ -6,9 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from bastion.wire.shapes import Shape
+from bastion.wire.shapes import Shape, write
 
 __all__ = [
+    "MESSAGE_DEFAULTS",
+    "STAMPS",
     "AuthorNote",
     "Branch",
     "BranchPage",
@@ -131,7 +133,6 @@ class Swipe(Shape, kw_only=True):
 class NewMessage(Shape, kw_only=True):
     """A message to be added at the end of a branch."""
 
-    id: Id | None = None
     role: Role
     content: Content = None
     speaker_id: Id | None = None
@@ -170,6 +171,13 @@ class Message(NewMessage, kw_only=True):
     updated_at: str
 
 
+STAMPS = ("id", "branch", "version", "created_at", "updated_at")
+"""What a message's place and its store say of it; the rest is its document."""
+MESSAGE_DEFAULTS: dict[str, Any] = {
+    name: write(NewMessage(role="user"))[name] for name in NewMessage.__struct_fields__ if name != "role"
+}
+
+
 class MessagePage(Shape, kw_only=True):
     """Some messages of a branch, in the order asked for."""
 
@@ -180,7 +188,7 @@ class MessagePage(Shape, kw_only=True):
 class NewBranch(Shape, kw_only=True):
     """A branch to be forked."""
 
-    id: Id | None = None
+    id: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] | None = None
     from_message: Annotated[Id, Meta(description="The last message that the new branch shares.")]
     branch: Annotated[Id, Meta(description="The branch that it is read from.")] = "main"
     name: Name | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -10,6 +11,7 @@ from bastion.wire.chats import Id, Name, Version
 from bastion.wire.shapes import Shape
 
 __all__ = [
+    "ID",
     "Character",
     "CharacterPage",
     "Lorebook",
@@ -24,6 +26,9 @@ __all__ = [
     "PersonaPage",
     "Warning_",
 ]
+
+ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
+"""What may name something of a library."""
 
 
 class Warning_(Shape, kw_only=True):

@@ -20,6 +20,7 @@
     ├── StoreError
     │   ├── StoreUnavailable         cannot be read or written now               503
     │   ├── ChatNotFound             no such chat in this account                404
+    │   ├── NotInLibrary             no such character, persona, lorebook, memory 404
     │   └── ChatDeleted              deleted while we worked
     └── ProviderError
         ├── ProviderUnreachable      no connection                               502
@@ -48,6 +49,7 @@ __all__ = [
     "InvalidSetting",
     "ModelNotAllowed",
     "ModelNotFound",
+    "NotInLibrary",
     "ProviderBroken",
     "ProviderError",
     "ProviderTimeout",
@@ -231,6 +233,12 @@ class ChatNotFound(StoreError):
     """Raise when the account has no live chat of this id (foreign ids included)."""
 
     code = "CHAT_NOT_FOUND"
+
+
+class NotInLibrary(StoreError):
+    """Raise where an account has no such character, persona, lorebook or memory."""
+
+    code = "NOT_FOUND"
 
 
 class ChatDeleted(StoreError):

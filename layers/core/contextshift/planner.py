@@ -208,6 +208,11 @@ class Planner:
             **known,
         )
 
+    def check_strategy(self, access: Access, name: str) -> None:
+        """Raise StrategyNotInPlan, or InvalidInput for a strategy that there is not."""
+        self.plan_of(access).check_strategy(name)
+        self._registry.get(name)
+
     def counter(self, model: Model) -> TokenCounter:
         """Return the counter of a model."""
         return self._counter_for(model)

@@ -34,9 +34,9 @@ from contextshift.scene import (
 )
 from contextshift.settings import Level, Settings, check_overrides
 
-__all__ = ["Staged", "Staging", "sent_messages"]
+__all__ = ["CHAT_SETTINGS", "Staged", "Staging", "sent_messages"]
 
-_OWN_SETTINGS = ("blocks", "names", "impersonation_prompt")
+CHAT_SETTINGS = ("blocks", "names", "impersonation_prompt")
 """What a chat's settings hold beside the switches of `routing`."""
 _RESERVED_PARAMS = ("model", "messages", "stream", "stream_options", "routing", "n")
 _IMPERSONATE = "Write the next message as {{user}}, in the style of what {{user}} has said so far. Write nothing else."
@@ -120,7 +120,7 @@ class Staging:
 
     def _settings(self) -> Settings:
         given = self._chat.get("settings") or {}
-        own = {name: value for name, value in given.items() if name not in _OWN_SETTINGS}
+        own = {name: value for name, value in given.items() if name not in CHAT_SETTINGS}
         chat = dict(check_overrides(own, "settings"))
         if self._chat.get("context_strategy"):
             chat["context_strategy"] = self._chat["context_strategy"]

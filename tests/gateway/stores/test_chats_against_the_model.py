@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from contextshift.audit import AuditStatus
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, GenerationRecord, LoadedChat, Saving, place_of
 from contextshift.errors import ChatNotFound
-from contextshift.ports import Ticket
+from contextshift.ports import AuditRecord, Ticket
 from gateway.stores.conftest import Server, memory_talk, sqlite_talk
 from gateway.stores.life import MovableClock, completed, prepare
 from gateway.stores.talk import SOON, Talk, says
@@ -179,7 +180,20 @@ async def _compared(talk: Talk, program: list[tuple[Any, ...]]) -> None:
     model = Run(memory_talk(MovableClock(talk.clock.time)))
     tested = Run(talk)
     for step in program:
-        assert await tested.step(*step) == await model.step(*step), step
+        assert _said(await tested.step(*step)) == _said(await model.step(*step)), step
+
+
+def _said(answer: Any) -> Any:
+    """Return an answer without the number before a generation's id: how a store counts lives is its own."""
+    if isinstance(answer, str):
+        return re.sub(r"\A\d+-g", "g", answer)
+    if isinstance(answer, list | tuple):
+        return [_said(one) for one in answer]
+    if isinstance(answer, GenerationRecord):
+        return replace(answer, id=_said(answer.id))
+    if isinstance(answer, AuditRecord):
+        return replace(answer, generation_id=_said(answer.generation_id), sha="")  # of a document with the id in it
+    return answer
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

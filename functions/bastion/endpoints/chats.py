@@ -1,0 +1,272 @@
+"""``/api/v2/chats``: chats, their messages and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+
+from bastion.auth import Authenticator
+from bastion.endpoints.paging import read_paging, read_query
+from bastion.endpoints.reading import read_json
+from bastion.respond import Reply
+from bastion.wire import chats as wire
+from bastion.wire.shapes import read, write
+from contextshift.audit import timestamp
+from contextshift.casting import load_cast
+from contextshift.chats import MAIN, BranchRecord, ChatRecord, ChatStore, LibraryStore, MessageRecord, place_of
+from contextshift.errors import ChatNotFound, Conflict, InvalidInput, NotInLibrary
+from contextshift.greeting import greeting_message
+from contextshift.planner import Planner
+from contextshift.ports import Access, AuditStore, Clock, Random
+from contextshift.scene import read_layout
+from contextshift.settings import CHAT_ID, check_overrides
+from contextshift.staging import CHAT_SETTINGS
+
+__all__ = ["Chats", "chat_id_of", "shown_message"]
+
+
+def chat_id_of(request: Request) -> str:
+    """Return the chat that a path names. Raises ChatNotFound for what can be no chat's id."""
+    chat_id: str = request.path_params["chat_id"]
+    if not CHAT_ID.match(chat_id):
+        raise ChatNotFound("no such chat")
+    return chat_id
+
+
+class Chats:
+    """Keeps chats."""
+
+    def __init__(
+        self,
+        authenticate: Authenticator,
+        planner: Planner,
+        chats: ChatStore,
+        library: LibraryStore,
+        audits: AuditStore,
+        clock: Clock,
+        random: Random,
+        max_body: int,
+    ) -> None:
+        self._authenticate = authenticate
+        self._planner = planner
+        self._chats = chats
+        self._library = library
+        self._audits = audits
+        self._clock = clock
+        self._random = random
+        self._max_body = max_body
+
+    # -- chats ------------------------------------------------------------------------------------------------
+
+    async def create(self, request: Request) -> Reply:
+        """Create a chat, with the greeting asked for. Raises Conflict where the id is taken, and InvalidInput."""
+        access = await self._authenticate(request, "call")
+        new = read(wire.NewChat, (await read_json(request, self._max_body)).value)
+        document = {name: value for name, value in write(new).items() if name not in ("id", "greeting", "user_id")}
+        self._check(access, document)
+        chat_id = new.id or f"chat_{self._random.token(12).hex()}"
+        cast = await load_cast(self._library, access.account, chat_id, {**document, "user_id": new.user_id})
+        if cast.missing:
+            kind, _, name = cast.missing[0].partition(":")
+            raise InvalidInput(f"the account has no {kind} {name}", _path_of(document, kind, name), "unknown_reference")
+        now = self._clock.now()
+        first = greeting_message(document, cast, new.greeting, chat_id=chat_id, now=now)
+        record = ChatRecord(chat_id, document, new.user_id)
+        created = await self._chats.create(access.account, record, [first] if first else [])
+        if created is None:
+            raise Conflict("the account has a chat of this id")
+        return Reply.json(_shown_chat(created), 201)
+
+    async def list(self, request: Request) -> Reply:
+        """List the account's chats, or one user's, the newest first."""
+        access = await self._authenticate(request, "call")
+        paging, user_id = read_paging(request), request.query_params.get("user_id")
+        page = await self._chats.chats(access.account, user_id, paging.limit, paging.cursor)
+        return Reply.json({"data": [_shown_chat(one) for one in page.items], "next_cursor": page.cursor})
+
+    async def show(self, request: Request) -> Reply:
+        """Show a chat. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        return Reply.json(_shown_chat(await self._chats.chat(access.account, chat_id_of(request))))
+
+    async def change(self, request: Request) -> Reply:
+        """Change what is named of a chat. Raises ChatNotFound, Conflict."""
+        access = await self._authenticate(request, "call")
+        changes = write(read(wire.ChatChange, (await read_json(request, self._max_body)).value))
+        present = await self._chats.chat(access.account, chat_id_of(request))
+        expected = changes.pop("version", present.version)
+        document = {**present.document, **changes}
+        self._check(access, document)
+        changed = await self._chats.change(access.account, present.id, document, expected)
+        if changed is None:
+            raise Conflict("the chat has changed")
+        return Reply.json(_shown_chat(changed))
+
+    async def delete(self, request: Request) -> Reply:
+        """Delete a chat, its messages and its audit; nothing can undo it. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        if not await self._audits.delete(access.account, chat_id_of(request)):
+            raise ChatNotFound("no such chat")
+        return Reply(b"", 204)
+
+    def _check(self, access: Access, document: Mapping[str, Any]) -> None:
+        """Raise InvalidInput for what a generation would stumble over later."""
+        given = document["settings"]
+        check_overrides({name: value for name, value in given.items() if name not in CHAT_SETTINGS}, "settings")
+        read_layout(given.get("blocks"))
+        if document["context_strategy"] is not None:
+            self._planner.check_strategy(access, document["context_strategy"])
+        ids = [one["id"] for one in document["participants"]]
+        for position, id in enumerate(ids):
+            if id in ids[:position]:
+                raise InvalidInput("a participant's id is used once", f"participants[{position}].id", "repeated_id")
+
+    # -- messages ---------------------------------------------------------------------------------------------
+
+    async def add_message(self, request: Request) -> Reply:
+        """Add a message at a branch's end. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        new = read(wire.NewMessage, (await read_json(request, self._max_body)).value)
+        if new.swipes and new.swipe >= len(new.swipes):
+            raise InvalidInput("there is no such swipe", "swipe", "invalid_index")
+        branch = request.query_params.get("branch", MAIN)
+        added = await self._chats.append(access.account, chat_id_of(request), branch, [write(new)])
+        if added is None:
+            raise ChatNotFound("the chat has no such branch")
+        return Reply.json(shown_message(added[0]), 201)
+
+    async def messages(self, request: Request) -> Reply:
+        """List a branch's messages. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        paging, order = read_paging(request), read_query(request, "order", ("asc", "desc"), "asc")
+        page = await self._chats.messages(
+            access.account,
+            chat_id_of(request),
+            request.query_params.get("branch", MAIN),
+            paging.limit,
+            paging.cursor,
+            newest_first=order == "desc",
+        )
+        if page is None:
+            raise ChatNotFound("the chat has no such branch")
+        return Reply.json({"data": [shown_message(one) for one in page.items], "next_cursor": page.cursor})
+
+    async def message(self, request: Request) -> Reply:
+        """Show a message. Raises ChatNotFound, NotInLibrary."""
+        access = await self._authenticate(request, "call")
+        return Reply.json(shown_message(await self._message(access, request)))
+
+    async def edit_message(self, request: Request) -> Reply:
+        """Change what is named of a message. Raises ChatNotFound, Conflict."""
+        access = await self._authenticate(request, "call")
+        changes = write(read(wire.MessageChange, (await read_json(request, self._max_body)).value))
+        present = await self._message(access, request)
+        expected = changes.pop("version", present.version)
+        document = _changed_message(present.document, changes)
+        changed = await self._chats.edit(access.account, chat_id_of(request), present.id, document, expected)
+        if changed is None:
+            raise Conflict("the message has changed")
+        return Reply.json(shown_message(changed))
+
+    async def delete_message(self, request: Request) -> Reply:
+        """Delete a message from every branch that shares it. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        if not await self._chats.remove(access.account, chat_id_of(request), request.path_params["message_id"]):
+            raise NotInLibrary("no such message")
+        return Reply(b"", 204)
+
+    async def _message(self, access: Access, request: Request) -> MessageRecord:
+        found = await self._chats.message(access.account, chat_id_of(request), request.path_params["message_id"])
+        if found is None:
+            raise NotInLibrary("no such message")
+        return found
+
+    # -- branches ---------------------------------------------------------------------------------------------
+
+    async def fork(self, request: Request) -> Reply:
+        """Fork a branch after one of its messages. Raises ChatNotFound, Conflict where the id is taken."""
+        access = await self._authenticate(request, "call")
+        new = read(wire.NewBranch, (await read_json(request, self._max_body)).value)
+        chat_id = chat_id_of(request)
+        known = {one.id: one for one in await self._chats.branches(access.account, chat_id)}
+        if new.branch not in known:
+            raise ChatNotFound("the chat has no such branch")
+        place = place_of(new.from_message)
+        message = None if place is None else await self._chats.message(access.account, chat_id, new.from_message)
+        lineage = None if message is None else known[new.branch].forked_at(message.branch, message.n)
+        if lineage is None:
+            raise InvalidInput("the branch holds no such message", "from_message", "unknown_reference")
+        branch = BranchRecord(new.id or f"b{self._random.token(6).hex()}", lineage, new.name)
+        if not await self._chats.fork(access.account, chat_id, branch):
+            raise Conflict("the chat has a branch of this id")
+        made = next(one for one in await self._chats.branches(access.account, chat_id) if one.id == branch.id)
+        return Reply.json(_shown_branch(made), 201)
+
+    async def branches(self, request: Request) -> Reply:
+        """List a chat's branches. Raises ChatNotFound."""
+        access = await self._authenticate(request, "call")
+        found = await self._chats.branches(access.account, chat_id_of(request))
+        return Reply.json({"data": [_shown_branch(one) for one in found], "next_cursor": None})
+
+
+def _path_of(document: Mapping[str, Any], kind: str, name: str) -> str:
+    """Return the field that refers to something which is not there."""
+    for position, one in enumerate(document["participants"]):
+        if one.get(f"{kind}_id") == name:
+            return f"participants[{position}].{kind}_id"
+    return f"lorebooks[{document['lorebooks'].index(name)}]" if kind == "lorebook" else kind
+
+
+def _changed_message(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with its changes; another swipe shows its text, and an edit is an edit of the swipe shown."""
+    document = {**before, **changes}
+    swipes = [dict(one) for one in before.get("swipes") or ()]
+    shown = int(document.get("swipe") or 0)
+    if "swipe" in changes:
+        if shown >= max(1, len(swipes)):
+            raise InvalidInput("there is no such swipe", "swipe", "invalid_index")
+        if swipes and "content" not in changes:
+            document |= {name: swipes[shown].get(name) for name in ("content", "reasoning")}
+    if "content" in changes and shown < len(swipes):
+        swipes[shown]["content"] = changes["content"]
+    return {**document, "swipes": swipes}
+
+
+def _shown_chat(record: ChatRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        **record.document,
+        "user_id": record.user_id,
+        "version": record.version,
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
+    }
+
+
+_MESSAGE_FIELDS = tuple(name for name in wire.Message.__struct_fields__ if name not in wire.STAMPS)
+
+
+def shown_message(record: MessageRecord) -> dict[str, Any]:
+    """Return a message as the API shows it; what the pipeline keeps with it for itself stays hidden."""
+    shown = {name: record.document.get(name, wire.MESSAGE_DEFAULTS.get(name)) for name in _MESSAGE_FIELDS}
+    return {
+        **shown,
+        "id": record.id,
+        "branch": record.branch,
+        "version": record.version,
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
+    }
+
+
+def _shown_branch(record: BranchRecord) -> dict[str, Any]:
+    parent = record.lineage[-1] if record.lineage else None
+    return {
+        "id": record.id,
+        "name": record.name,
+        "parent": parent[0] if parent else None,
+        "from_message": f"{parent[0]}.{parent[1]}" if parent else None,
+        "created_at": timestamp(record.created_at),
+    }
