@@ -17,24 +17,34 @@ from starlette.routing import BaseRoute, Route
 
 from bastion.auth import Authenticator
 from bastion.endpoints.chat_completions import ChatCompletions
+from bastion.endpoints.chats import Chats
 from bastion.endpoints.context_audit import ContextAudits
 from bastion.endpoints.context_preview import ContextPreview
+from bastion.endpoints.generations import GenerationsEndpoint
 from bastion.endpoints.health import health
+from bastion.endpoints.library import collections
 from bastion.endpoints.models import Models
+from bastion.endpoints.openapi import openapi
 from bastion.endpoints.relayed import RELAYED, STATEFUL, Relayed
+from bastion.endpoints.settings import SettingsEndpoint
 from bastion.problems import MethodNotAllowed, RouteNotFound
 from bastion.respond import problem_reply
 from bastion.telemetry import JsonEventLog, Telemetry
 from contextshift import headers
+from contextshift.chats import ChatStore, LibraryStore
 from contextshift.errors import ContextShiftError
 from contextshift.exchange import Exchange
-from contextshift.ports import AccountStore, AuditStore, Clock
+from contextshift.generating import Generations
+from contextshift.lore.patterns import PatternEngine
+from contextshift.ports import AccountStore, AuditStore, Clock, Random, SettingsStore
+from contextshift.rehearsal import Rehearsal
 
 __all__ = ["Services", "create_app"]
 
 _RATE_LIMITS = tuple(
     f"x-ratelimit-{what}-{unit}" for what in ("limit", "remaining", "reset") for unit in ("requests", "tokens")
 )
+_CHAT = "/api/v2/chats/{chat_id}"
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EXPOSED = (
     headers.WARNING,
@@ -57,7 +67,12 @@ class Services:
     exchange: Exchange
     accounts: AccountStore
     audits: AuditStore
+    chats: ChatStore
+    library: LibraryStore
+    settings: SettingsStore
+    patterns: PatternEngine
     clock: Clock
+    random: Random
     log: JsonEventLog
     max_body: int = 20_000_000
     cors_origins: Sequence[str] = ()
@@ -67,8 +82,13 @@ class Services:
 
 def create_app(services: Services) -> Starlette:
     """Put the app together."""
+    exchange = services.exchange
+    rehearsal = Rehearsal(
+        exchange.planner, services.chats, services.library, services.clock, lambda: services.patterns.session().search
+    )
+    generations = Generations(exchange, services.chats, rehearsal)
     app = Starlette(
-        routes=_routes(services),
+        routes=_routes(services, generations, rehearsal),
         middleware=[
             Middleware(
                 CORSMiddleware,
@@ -81,29 +101,31 @@ def create_app(services: Services) -> Starlette:
             Middleware(Telemetry, log=services.log),
         ],
         exception_handlers={ContextShiftError: _on_problem, HTTPException: _on_http_exception},
-        lifespan=_lifespan(services),
+        lifespan=_lifespan(services, generations),
     )
     app.router.redirect_slashes = False  # a redirect would drop the method's meaning, and our error's shape
     return app
 
 
-def _lifespan(services: Services) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+def _lifespan(services: Services, generations: Generations) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
+        await generations.aclose()
         if services.close is not None:
             await services.close()
 
     return lifespan
 
 
-def _routes(services: Services) -> list[BaseRoute]:
+def _routes(services: Services, generations: Generations, rehearsal: Rehearsal) -> list[BaseRoute]:
     authenticate = Authenticator(services.accounts, services.clock)
     planner = services.exchange.planner
     completions = ChatCompletions(authenticate, services.exchange, services.max_body)
     models = Models(authenticate, planner)
-    preview = ContextPreview(authenticate, planner, services.max_body)
+    preview = ContextPreview(authenticate, planner, rehearsal, services.max_body)
     audits = ContextAudits(authenticate, services.audits, services.clock)
+    settings = SettingsEndpoint(authenticate, services.settings, services.clock, services.max_body)
     relayed = Relayed(authenticate, services.exchange, services.max_body)
     routes: list[BaseRoute] = []
     for prefix in ("/v1", ""):
@@ -118,10 +140,65 @@ def _routes(services: Services) -> list[BaseRoute]:
     return [
         *routes,
         Route("/api/v2/context-preview", preview.preview, methods=["POST"]),
-        Route("/api/v2/chats/{chat_id}/context-audit", audits.show, methods=["GET"]),
-        Route("/api/v2/chats/{chat_id}", audits.delete, methods=["DELETE"]),
+        Route(f"{_CHAT}/context-audit", audits.show, methods=["GET"]),
+        *_chat_routes(services, authenticate, generations),
+        *_library_routes(services, authenticate),
+        Route("/api/v2/settings", settings.show, methods=["GET"]),
+        Route("/api/v2/settings", settings.replace, methods=["PUT"]),
+        Route("/openapi.json", openapi, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
     ]
+
+
+def _chat_routes(services: Services, authenticate: Authenticator, generations: Generations) -> list[BaseRoute]:
+    chats = Chats(
+        authenticate,
+        services.exchange.planner,
+        services.chats,
+        services.library,
+        services.audits,
+        services.clock,
+        services.random,
+        services.max_body,
+    )
+    replies = GenerationsEndpoint(authenticate, generations, services.clock, services.max_body)
+    message, generation = f"{_CHAT}/messages/{{message_id}}", f"{_CHAT}/generations/{{generation_id}}"
+    return [
+        Route("/api/v2/chats", chats.create, methods=["POST"]),
+        Route("/api/v2/chats", chats.list, methods=["GET"]),
+        Route(_CHAT, chats.show, methods=["GET"]),
+        Route(_CHAT, chats.change, methods=["PATCH"]),
+        Route(_CHAT, chats.delete, methods=["DELETE"]),
+        Route(f"{_CHAT}/messages", chats.add_message, methods=["POST"]),
+        Route(f"{_CHAT}/messages", chats.messages, methods=["GET"]),
+        Route(message, chats.message, methods=["GET"]),
+        Route(message, chats.edit_message, methods=["PATCH"]),
+        Route(message, chats.delete_message, methods=["DELETE"]),
+        Route(f"{_CHAT}/branches", chats.fork, methods=["POST"]),
+        Route(f"{_CHAT}/branches", chats.branches, methods=["GET"]),
+        Route(f"{_CHAT}/generations", replies.start, methods=["POST"]),
+        Route(generation, replies.show, methods=["GET"]),
+        Route(f"{generation}/cancel", replies.cancel, methods=["POST"]),
+    ]
+
+
+def _library_routes(services: Services, authenticate: Authenticator) -> list[BaseRoute]:
+    routes: list[BaseRoute] = []
+    for path, kind in collections(authenticate, services.library, services.random, services.max_body).items():
+        root, one = f"/api/v2/{path}", f"/api/v2/{path}/{{id}}"
+        if kind.imports:
+            routes += [
+                Route(f"{root}/import", kind.import_, methods=["POST"]),
+                Route(f"{one}/export", kind.export, methods=["GET"]),
+            ]
+        routes += [
+            Route(root, kind.create, methods=["POST"]),
+            Route(root, kind.list, methods=["GET"]),
+            Route(one, kind.show, methods=["GET"]),
+            Route(one, kind.replace, methods=["PUT"]),
+            Route(one, kind.delete, methods=["DELETE"]),
+        ]
+    return routes
 
 
 def _below(root: str) -> tuple[str, ...]:

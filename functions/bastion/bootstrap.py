@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from bastion.app import Services, create_app
 from bastion.config import Config
 from bastion.config_file import AccountConfig, ConfigError, ProviderConfig
+from bastion.patterns import RegexPatterns
 from bastion.providers.echo import EchoProvider
 from bastion.providers.embeddings import EmbeddingRelevance
 from bastion.providers.http import HttpProvider, new_client
@@ -27,13 +28,14 @@ from bastion.telemetry import JsonEventLog
 from bastion.tokenizers.registry import TOKENIZERS, counter_for, family_of
 from contextshift.calibrating import Calibrator
 from contextshift.catalogue import Catalogue, Model
+from contextshift.chats import ChatStore, LibraryStore
 from contextshift.errors import ModelNotFound
 from contextshift.exchange import Exchange
 from contextshift.keys import hash_key
 from contextshift.planner import Planner
 from contextshift.ports import (
     Access,
-    AccountStore,
+    AccountAdmin,
     AuditStore,
     Clock,
     KeyRecord,
@@ -70,8 +72,10 @@ class Ports:
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
-    accounts: AccountStore | None = None
+    accounts: AccountAdmin | None = None
     audits: AuditStore | None = None
+    chats: ChatStore | None = None
+    library: LibraryStore | None = None
     providers: Mapping[str, Provider] | None = None
     log: JsonEventLog = field(default_factory=JsonEventLog)
 
@@ -82,20 +86,20 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     _check_tokenizers(config.file.whole)
     counter = _counters(config)
     closing = AsyncExitStack()
-    accounts, audits = _stores(config, ports, closing)
+    stores = _stores(config, ports, closing)
     providers = ports.providers or _providers(config, ports.clock, counter, closing)
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
     planner = Planner(
         config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers), ports.clock
     )
-    known = ConfiguredAccounts(_configured(config.file.accounts), accounts, ports.clock)
+    known = ConfiguredAccounts(_configured(config.file.accounts), stores.accounts, ports.clock, stores.accounts)
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)
     exchange = Exchange(
         planner,
         providers,
-        audits,
+        stores.audits,
         ports.clock,
         ports.random,
         ports.log,
@@ -106,8 +110,13 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     return Services(
         exchange=exchange,
         accounts=known,
-        audits=audits,
+        audits=stores.audits,
+        chats=stores.chats,
+        library=stores.library,
+        settings=known,
+        patterns=RegexPatterns(),
         clock=ports.clock,
+        random=ports.random,
         log=ports.log,
         max_body=config.max_body,
         cors_origins=config.cors_origins,
@@ -154,27 +163,55 @@ def _counters(config: Config) -> Callable[[Model], TokenCounter]:
     return of
 
 
-def _stores(config: Config, ports: Ports, closing: AsyncExitStack) -> tuple[AccountStore, AuditStore]:
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """One kind of store for everything, so that a deletion takes all that belongs together."""
+
+    accounts: AccountAdmin
+    audits: AuditStore
+    chats: ChatStore
+    library: LibraryStore
+
+
+def _stores(config: Config, ports: Ports, closing: AsyncExitStack) -> _Stores:
+    """Return the ports given, in memory what is missing beside them; else what the configuration names."""
     if ports.accounts is not None and ports.audits is not None:
-        return ports.accounts, ports.audits
+        return _given_stores(ports, ports.accounts, ports.audits)
     if config.control_table is not None and config.chats_table is not None:
         # Importing boto3 takes longer than all the rest: only who uses it pays.
-        from bastion.stores.dynamodb import DynamoAccounts, DynamoAuditStore, dynamodb_client
+        from bastion.stores import dynamodb
 
-        client = dynamodb_client(endpoint=config.dynamodb_endpoint)
-        return (
-            DynamoAccounts(client, config.control_table, clock=ports.clock, random=ports.random),
-            DynamoAuditStore(client, config.chats_table, clock=ports.clock, random=ports.random),
+        client = dynamodb.dynamodb_client(endpoint=config.dynamodb_endpoint)
+        own: dict[str, Any] = {"clock": ports.clock, "random": ports.random}
+        return _Stores(
+            dynamodb.DynamoAccounts(client, config.control_table, **own),
+            dynamodb.DynamoAuditStore(client, config.chats_table, **own),
+            dynamodb.DynamoChats(client, config.chats_table, **own),
+            dynamodb.DynamoLibrary(client, config.chats_table, **own),
         )
     if not config.embedded_store:
         raise ConfigError("BASTION_CONTROL_TABLE and BASTION_CHATS_TABLE must name the tables")
-    from bastion.stores.sqlite import SqliteAccounts, SqliteAuditStore, SqliteDatabase
+    from bastion.stores import sqlite
 
-    database = SqliteDatabase(config.data / "bastion.sqlite3")
+    database = sqlite.SqliteDatabase(config.data / "bastion.sqlite3")
     closing.callback(database.close)
-    return (
-        SqliteAccounts(database, clock=ports.clock),
-        SqliteAuditStore(database, clock=ports.clock, random=ports.random),
+    return _Stores(
+        sqlite.SqliteAccounts(database, clock=ports.clock),
+        sqlite.SqliteAuditStore(database, clock=ports.clock, random=ports.random),
+        sqlite.SqliteChats(database, clock=ports.clock, random=ports.random),
+        sqlite.SqliteLibrary(database, clock=ports.clock),
+    )
+
+
+def _given_stores(ports: Ports, accounts: AccountAdmin, audits: AuditStore) -> _Stores:
+    from contextshift.fakes import MemoryAuditStore, MemoryChats, MemoryLibrary
+
+    lives = audits if isinstance(audits, MemoryAuditStore) else MemoryAuditStore(ports.clock)
+    return _Stores(
+        accounts,
+        audits,
+        ports.chats or MemoryChats(lives, ports.clock),
+        ports.library or MemoryLibrary(ports.clock),
     )
 
 

@@ -1,4 +1,4 @@
-"""``GET /api/v2/chats/{id}/context-audit``: the newest audit of a chat; and the chat's deletion."""
+"""``GET /api/v2/chats/{id}/context-audit``: the newest audit of a chat."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bastion.endpoints.reading import read_include
 from bastion.respond import Reply
 from contextshift.audit import GENERATION_LOST, INCLUDES, AuditStatus, lost, render_document, timestamp, unpack
 from contextshift.errors import ChatNotFound
-from contextshift.ports import AuditStore, Clock, StoredAudit
+from contextshift.ports import AuditReader, Clock, StoredAudit
 from contextshift.settings import CHAT_ID
 
 __all__ = ["ContextAudits"]
 
 
 class ContextAudits:
-    """Shows and deletes what a chat left."""
+    """Shows what a chat left."""
 
-    def __init__(self, authenticate: Authenticator, audits: AuditStore, clock: Clock) -> None:
+    def __init__(self, authenticate: Authenticator, audits: AuditReader, clock: Clock) -> None:
         self._authenticate = authenticate
         self._audits = audits
         self._clock = clock
@@ -34,13 +34,6 @@ class ContextAudits:
         if stored is None:
             raise ChatNotFound("no audit of this chat")
         return Reply.json(_shown(stored, include, self._clock.now()))
-
-    async def delete(self, request: Request) -> Reply:
-        """Delete the chat and its audit; nothing can undo it. Raises ChatNotFound."""
-        access = await self._authenticate(request, "call")
-        if not await self._audits.delete(access.account, _chat_id(request)):
-            raise ChatNotFound("no such chat")
-        return Reply(b"", 204)
 
 
 def _chat_id(request: Request) -> str:

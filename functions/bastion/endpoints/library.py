@@ -57,6 +57,11 @@ class Collection:
         """What one of them is called."""
         return self._kind.name
 
+    @property
+    def imports(self) -> bool:
+        """Whether there are files of this kind."""
+        return self._kind.imports is not None
+
     async def create(self, request: Request) -> Reply:
         """Create one, under an id of the caller's or one of ours. Raises Conflict where the id is taken."""
         access = await self._authenticate(request, "call")

@@ -15,6 +15,7 @@ from contextshift.settings import Overrides
 
 __all__ = [
     "FORWARDED",
+    "call_of",
     "deadline_of",
     "read_body",
     "read_call",
@@ -57,12 +58,17 @@ def read_overrides_of(request: Request, routing: object) -> Overrides:
 async def read_call(request: Request, access: Access, limit: int) -> Call:
     """Read a chat completion. Raises InvalidInput for anything that is wrong with it."""
     body = await read_json(request, limit)
+    return call_of(request, access, body, read_overrides_of(request, body.value.get("routing")))
+
+
+def call_of(request: Request, access: Access, body: JsonBody, overrides: Overrides) -> Call:
+    """Return the call that a chat completion's body asks for. Raises InvalidInput."""
     return Call(
         access=access,
         dialect=_OPENAI_CHAT,
         body=body,
         messages=read_messages(body),
-        overrides=read_overrides_of(request, body.value.get("routing")),
+        overrides=overrides,
         headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
         deadline=deadline_of(request),
     )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from contextshift.calibration import Calibration
-from contextshift.errors import StoreError
-from contextshift.ports import Access, AccountStore, Clock
+from contextshift.errors import StoreError, StoreUnavailable
+from contextshift.ports import Access, AccountStore, Clock, SettingsRecord, SettingsStore
 
 __all__ = ["ConfiguredAccounts"]
 
@@ -24,11 +24,18 @@ class ConfiguredAccounts:
 
     Calibration of the file's accounts is kept in that store as well, and read back after each merge: their calls
     need no store to be let in, and see what other instances have merged a minute later.
+
+    Settings that were written through the API stand in that store, in the place of the file's: they are read once a
+    start, and this process sees its own changes at once.
     """
 
-    def __init__(self, by_hash: Mapping[str, Access], beyond: AccountStore, clock: Clock) -> None:
+    def __init__(
+        self, by_hash: Mapping[str, Access], beyond: AccountStore, clock: Clock, settings: SettingsStore | None = None
+    ) -> None:
         self._by_hash = by_hash
         self._beyond = beyond
+        self._kept = settings
+        self._settings: dict[str, SettingsRecord] = {}
         self._clock = clock
         self._overlays: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._accounts = frozenset(access.account for access in by_hash.values())
@@ -41,7 +48,33 @@ class ConfiguredAccounts:
             return await self._beyond.access(key_hash, account_hint)
         overlays = await self.overlays(access.account)
         calibration = self._calibrations.get(access.account, access.calibration)
-        return replace(access, calibration=calibration, overlays=overlays)
+        settings = await self._current(access)
+        return replace(access, calibration=calibration, overlays=overlays, settings=settings)
+
+    async def settings(self, account: str) -> SettingsRecord:
+        """Return an account's settings; see `SettingsStore.settings`."""
+        own = next((access for access in self._by_hash.values() if access.account == account), None)
+        return await (self._store().settings(account) if own is None else self._current(own))
+
+    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
+        """Store settings, in the place of the file's; see `SettingsStore.put_settings`."""
+        stored = await self._store().put_settings(account, settings, expected_version)
+        if stored and account in self._accounts:
+            self._settings[account] = settings
+        return stored
+
+    def _store(self) -> SettingsStore:
+        if self._kept is None:
+            raise StoreUnavailable("settings cannot be kept here")
+        return self._kept
+
+    async def _current(self, access: Access) -> SettingsRecord:
+        """Return what holds for an account of the file: what was written last, else what the file says."""
+        if access.account not in self._settings and self._kept is not None:
+            with contextlib.suppress(StoreError):
+                self._settings[access.account] = await self._kept.settings(access.account)
+        known = self._settings.get(access.account, access.settings)
+        return known if known.version else access.settings
 
     async def overlays(self, account: str) -> tuple[str, ...]:
         """Return what stands over the catalogue for an account; see `AccountStore.overlays`."""

@@ -53,6 +53,10 @@ class SilentReader:
     failure: object = None
     begun = True
 
+    def taken(self) -> list[Mapping[str, Any]]:
+        """Return nothing: nothing was read."""
+        return []
+
     def feed(self, chunk: bytes) -> None:
         """Let it pass."""
 
@@ -69,6 +73,7 @@ class JsonReader:
         self.error: str | None = None
         self.failure: object = None
         self.begun = False
+        self.answer: dict[str, Any] | None = None
         self._body = b""
         self._unread = False
 
@@ -91,6 +96,7 @@ class JsonReader:
         if not isinstance(answer, dict):
             self.error, self.failure = "UPSTREAM_NOT_JSON", answer
             return
+        self.answer = answer
         self.begun = bool(answer.get("choices"))
         self.usage = read_usage(answer.get("usage"))
         if answer.get("error"):

@@ -17,7 +17,6 @@ __all__ = [
     "ModelList",
     "NewSettings",
     "OpenAIProblem",
-    "PreviewComparison",
     "Problem",
     "TokenCount",
 ]
@@ -182,6 +181,19 @@ class Cost(Shape, kw_only=True):
     actual_usd: float | UnsetType = UNSET
 
 
+class ComparedModel(Shape, kw_only=True):
+    """How one model would take the same prompt."""
+
+    model: str
+    fits: bool
+    action: str
+    prompt_tokens: int | None
+    limit: int | None
+    excluded: int
+    estimated_usd: float | None
+    error_code: str | None = None
+
+
 class ContextDocument(Shape, kw_only=True):
     """What would be sent and why."""
 
@@ -196,6 +208,7 @@ class ContextDocument(Shape, kw_only=True):
     candidates: list[Candidate]
     diagnostics: list[dict[str, Any]]
     cost: Cost
+    models: list[ComparedModel] | UnsetType = UNSET
 
 
 class ContextAudit(ContextDocument, kw_only=True):
@@ -208,25 +221,6 @@ class ContextAudit(ContextDocument, kw_only=True):
     finished_at: str | None
     usage: dict[str, Any] | None
     error_code: str | None
-
-
-class ComparedModel(Shape, kw_only=True):
-    """How one model would take the same prompt."""
-
-    model: str
-    fits: bool
-    action: str
-    prompt_tokens: int
-    limit: int | None
-    excluded: int
-    estimated_usd: float | None
-    error_code: str | None = None
-
-
-class PreviewComparison(Shape, kw_only=True):
-    """The same prompt for several models."""
-
-    data: list[ComparedModel]
 
 
 class AccountSettings(Shape, kw_only=True):

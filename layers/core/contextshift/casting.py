@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from contextshift.chats import LibraryRecord, LibraryStore
+from contextshift.chats import LibraryRecord, Page
 from contextshift.lore.books import read_book
 from contextshift.lore.cards import read_card
 from contextshift.lore.model import Book
 from contextshift.scene import Character, Persona
 from contextshift.settings import Overrides
 
-__all__ = ["MOST_MEMORIES", "Cast", "Wanted", "load_cast"]
+__all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Wanted", "load_cast"]
 
 MOST_MEMORIES = 1_000
 """Memories of an account that are looked at for one prompt."""
+
+
+class LibraryReader(Protocol):
+    """The part of a `LibraryStore` that casting needs."""
+
+    async def get(self, account: str, kind: str, ids: Sequence[str]) -> Sequence[LibraryRecord]:
+        """Return those that there are; see `LibraryStore.get`."""
+
+    async def list(self, account: str, kind: str, limit: int, cursor: str | None) -> Page[LibraryRecord]:
+        """List a kind by id; see `LibraryStore.list`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ class Wanted:
     include_reasoning: bool = False
 
 
-async def load_cast(library: LibraryStore, account: str, chat_id: str | None, chat: Mapping[str, Any]) -> Cast:
+async def load_cast(library: LibraryReader, account: str, chat_id: str | None, chat: Mapping[str, Any]) -> Cast:
     """Read what a chat refers to; what is gone is named in ``missing``. Raises StoreUnavailable."""
     participants = chat.get("participants") or ()
     character_ids = _unique(one.get("character_id") for one in participants)
@@ -75,7 +85,7 @@ async def load_cast(library: LibraryStore, account: str, chat_id: str | None, ch
     )
 
 
-async def _read(library: LibraryStore, account: str, kind: str, ids: Sequence[str]) -> Sequence[LibraryRecord]:
+async def _read(library: LibraryReader, account: str, kind: str, ids: Sequence[str]) -> Sequence[LibraryRecord]:
     return await library.get(account, kind, ids) if ids else ()
 
 

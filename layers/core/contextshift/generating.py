@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,20 +18,20 @@ from contextshift import headers
 from contextshift.attempts import Attempts
 from contextshift.audit import AuditStatus
 from contextshift.calling import Received
-from contextshift.casting import Wanted, load_cast
-from contextshift.chats import ChatStore, GenerationRecord, LibraryStore, LoadedChat, MessageRecord
+from contextshift.casting import Wanted
+from contextshift.chats import ChatStore, GenerationRecord, MessageRecord
 from contextshift.course import CallFailed, Course
-from contextshift.errors import ChatNotFound, IdempotencyConflict, StoreError, UpstreamRefused
+from contextshift.errors import IdempotencyConflict, StoreError, UpstreamRefused
 from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
 from contextshift.ledger import Matter
-from contextshift.lore.activation_ports import Search
 from contextshift.planner import AnswerReader, Dialect, Planned
 from contextshift.ports import Access, AuditEnd, ProviderCall, Ticket
+from contextshift.rehearsal import Rehearsal
 from contextshift.replying import Reply, saving
 from contextshift.report import budget, context_headers
-from contextshift.staging import Staged, Staging, sent_messages
+from contextshift.staging import Staged, sent_messages
 from contextshift.telling import Telling
 
 __all__ = ["Generate", "Generations", "Running"]
@@ -68,42 +68,19 @@ class Generate:
 class Generations:
     """Makes replies in stored chats."""
 
-    def __init__(
-        self, exchange: Exchange, chats: ChatStore, library: LibraryStore, search: Callable[[], Search]
-    ) -> None:
+    def __init__(self, exchange: Exchange, chats: ChatStore, rehearsal: Rehearsal) -> None:
         self.exchange = exchange
         self.chats = chats
-        self.library = library
-        self._search = search
+        self.rehearsal = rehearsal
         self._running: set[asyncio.Task[None]] = set()
-
-    async def staged(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> tuple[LoadedChat, Staged]:
-        """Stage a stored chat's next prompt; writes nothing. Raises ChatNotFound, and InvalidInput for the rest."""
-        loaded = await self.chats.load(access.account, chat_id, branch)
-        if loaded is None:
-            raise ChatNotFound("the chat has no such branch")
-        document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
-        cast = await load_cast(self.library, access.account, chat_id, document)
-        staging = Staging(
-            self.exchange.planner,
-            access,
-            document,
-            loaded.messages,
-            cast,
-            wanted,
-            seed=f"{access.account}/{chat_id}",
-            now=self.exchange.clock.now(),
-            search=self._search(),
-        )
-        return loaded, staging.stage()
 
     async def start(self, call: Generate) -> Running:
         """Begin a generation. What it needs is checked and recorded when this returns; the provider is called after.
 
-        Raises what `staged` raises before anything is stored; after that CallFailed; IdempotencyConflict for a key
-        that was used for another request.
+        Raises what `Rehearsal.stored` raises before anything is stored; after that CallFailed, also around the
+        IdempotencyConflict of a key that was used for another request.
         """
-        _, staged = await self.staged(call.access, call.chat_id, call.branch, call.wanted)
+        staged = await self.rehearsal.stored(call.access, call.chat_id, call.branch, call.wanted)
         running = Running(self, call, staged)
         async with running.course.ending_on_failure():
             await running.begin()
@@ -136,6 +113,8 @@ class Running:
         self.message: MessageRecord | None = None
         self.repeats: str | None = None
         """The generation that this one only repeats, by its idempotency key."""
+        self.failure: CallFailed | None = None
+        """What went wrong, once it has."""
         self.task: asyncio.Task[None] | None = None
         self._ticket: Ticket | None = None
         self._cancelled = False
@@ -183,13 +162,23 @@ class Running:
             self._call.wanted.type,
             self.reply,
             self._call.branch,
-            self._staged.target,
+            await self._target(),
             generation_id=ticket.generation_id,
             speaker_id=self._staged.speaker_id,
             lore_state=self._staged.lore_state,
             partial=end.status is not AuditStatus.COMPLETED,
         )
         self.message = await self._g.chats.end_generation(ticket, end, kept)
+
+    async def _target(self) -> MessageRecord | None:
+        """Return the message that is changed as it is by now: somebody may have pinned it meanwhile."""
+        target = self._staged.target
+        if target is None:
+            return None
+        with contextlib.suppress(StoreError):
+            now = await self._g.chats.message(self._call.access.account, self._call.chat_id, target.id)
+            return now or target
+        return target
 
     # -- its steps -------------------------------------------------------------------------------------------
 
@@ -204,8 +193,7 @@ class Running:
         if call.idempotency_key is not None and await self._repeats(ticket, call.idempotency_key, expires):
             return
         self._ticket = ticket
-        question = await self._x.planner.rated(self._question)
-        planned = self._x.planner.decide(question)
+        planned = await self._g.rehearsal.decided(replace(self._staged, question=self._question))
         document = {"type": call.wanted.type, "branch": call.branch}
         record = GenerationRecord(
             ticket.generation_id, document, AuditStatus.PREPARED, self._x.clock.now(), self.course.deadline
@@ -261,7 +249,7 @@ class Running:
             async with self.course.ending_on_failure():
                 await self._read(await self._attempts.send(planned, streams=True))
         except CallFailed as failed:
-            await self.events.tell("error", {"error": failed})
+            await self._failed(failed)
         except asyncio.CancelledError:
             if not self._cancelled:
                 raise
@@ -284,9 +272,14 @@ class Running:
             await self._pass_on(reader)
             await self.answered(received.upstream.status, reader)
             if reader.error or received.upstream.status >= 400:
-                await self.events.tell("error", {"error": UpstreamRefused(received.upstream.status)})
+                refused = UpstreamRefused(received.upstream.status)
+                await self._failed(CallFailed(refused, self.headers(), self.decision))
         finally:
             await received.upstream.aclose()
+
+    async def _failed(self, failed: CallFailed) -> None:
+        self.failure = failed
+        await self.events.tell("error", {"error": failed})
 
     async def _pass_on(self, reader: DeltaReader) -> None:
         for chunk in reader.taken():

@@ -38,6 +38,7 @@ __all__ = [
     "Random",
     "Relevance",
     "SettingsRecord",
+    "SettingsStore",
     "StoredAudit",
     "Ticket",
 ]
@@ -150,7 +151,17 @@ class AccountStore(CalibrationStore, Protocol):
         """Return what stands over the catalogue for an account, as `Access.overlays`. Raises StoreUnavailable."""
 
 
-class AccountAdmin(AccountStore, Protocol):
+class SettingsStore(Protocol):
+    """Keeps the accounts' settings. Every method raises StoreUnavailable."""
+
+    async def settings(self, account: str) -> SettingsRecord:
+        """Return the account's settings; version 0 and empty where none were written."""
+
+    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
+        """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
+
+
+class AccountAdmin(AccountStore, SettingsStore, Protocol):
     """What ``bastion-admin`` may do beside reading. Every method raises StoreUnavailable."""
 
     async def create_account(self, account: str, plan: str, models: Sequence[str] | None = None) -> bool:
@@ -167,12 +178,6 @@ class AccountAdmin(AccountStore, Protocol):
 
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first."""
-
-    async def settings(self, account: str) -> SettingsRecord:
-        """Return the account's settings; version 0 and empty where none were written."""
-
-    async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
-        """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
 
     async def overlay(self, account: str | None) -> OverlayRecord:
         """Return an account's overlay, None standing for the deployment's; version 0 where there is none."""

@@ -36,6 +36,7 @@ __all__ = [
     "once_ended",
     "opens_chat",
     "progresses",
+    "settles",
     "still_prepared",
     "unclaimed",
 ]
@@ -208,6 +209,23 @@ def is_version(version: int) -> tuple[str, dict[str, Attribute]]:
     if version == 0:
         return ABSENT, {}
     return "#version = :version", {":version": number(version)}
+
+
+def settles(values: str, version: int, expected: int, by: str, write: str, now: float) -> Change:
+    """Replace an account's settings while they still are at ``expected`` (0: never written).
+
+    An update and not a put: who serves calls may change items of accounts, and put none.
+    """
+    condition, known = is_version(expected)
+    changed = {":values": text(values), ":next": number(version), ":by": text(by), ":write": text(write)}
+    fields = (
+        "#values = :values",
+        "#version = :next",
+        "#updated_by = :by",
+        "#write = :write",
+        "#created_at = if_not_exists(#created_at, :now)",
+    )
+    return Change(_set(*fields), changed | known | _touched(now), condition)
 
 
 def more_of(counts: Mapping[str, int], now: float, expires: int) -> Change:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from bastion.stores.dynamodb.actions import put
 from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
-from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of
+from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of, settles
 from bastion.stores.dynamodb.items import (
     SCHEMA,
     Item,
@@ -141,16 +141,15 @@ class DynamoAccounts:
 
     async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
         """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
-        item = (
-            settings_key(account)
-            | stamps(settings.updated_at)
-            | {
-                "values": text(json.dumps(dict(settings.values))),
-                "version": number(settings.version),
-                "updated_by": text(settings.updated_by),
-            }
-        )
-        return await self._put_once(item, *is_version(expected_version))
+        write = self._random.token(_WRITE_BYTES).hex()
+        values = json.dumps(dict(settings.values))
+        change = settles(values, settings.version, expected_version, settings.updated_by, write, settings.updated_at)
+        try:
+            await self._table.update(settings_key(account), change)
+        except ConditionFailed as refused:
+            stored = refused.item or await self._table.get(settings_key(account))
+            return stored is not None and text_of(stored, "write") == write
+        return True
 
     async def overlay(self, account: str | None) -> OverlayRecord:
         """Return an account's overlay, None standing for the deployment's; version 0 where there is none."""

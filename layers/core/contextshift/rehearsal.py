@@ -1,0 +1,81 @@
+"""Rehearsing a chat's next prompt: everything a generation does before it writes or sends, and nothing more.
+
+A preview is a rehearsal and a decision; a generation rehearses too, and then acts. It holds readers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from contextshift.casting import Cast, LibraryReader, Wanted, load_cast
+from contextshift.chats import LoadedChat, MessageRecord
+from contextshift.errors import ChatNotFound
+from contextshift.lore.activation_ports import Search
+from contextshift.planner import Planned, Planner
+from contextshift.ports import Access, Clock
+from contextshift.staging import Staged, Staging
+
+__all__ = ["ChatReader", "Rehearsal"]
+
+
+class ChatReader(Protocol):
+    """The part of a `ChatStore` that a rehearsal needs."""
+
+    async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
+        """Return what a generation reads; see `ChatStore.load`."""
+
+
+class Rehearsal:
+    """Stages prompts of stored chats, and of chats that a request brings whole."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        chats: ChatReader,
+        library: LibraryReader,
+        clock: Clock,
+        search: Callable[[], Search],
+    ) -> None:
+        self._planner = planner
+        self._chats = chats
+        self._library = library
+        self._clock = clock
+        self._search = search
+
+    async def stored(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> Staged:
+        """Stage a stored chat's next prompt. Raises ChatNotFound, InvalidInput, and what models and settings raise."""
+        loaded = await self._chats.load(access.account, chat_id, branch)
+        if loaded is None:
+            raise ChatNotFound("the chat has no such branch")
+        document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
+        cast = await load_cast(self._library, access.account, chat_id, document)
+        return self.brought(access, chat_id, document, loaded.messages, cast, wanted)
+
+    def brought(
+        self,
+        access: Access,
+        name: str,
+        chat: Mapping[str, Any],
+        messages: Sequence[MessageRecord],
+        cast: Cast,
+        wanted: Wanted,
+    ) -> Staged:
+        """Stage a chat of which everything is at hand; ``name`` seeds its chances."""
+        staging = Staging(
+            self._planner,
+            access,
+            chat,
+            messages,
+            cast,
+            wanted,
+            seed=f"{access.account}/{name}",
+            now=self._clock.now(),
+            search=self._search(),
+        )
+        return staging.stage()
+
+    async def decided(self, staged: Staged) -> Planned:
+        """Return what would be sent of a staged prompt, and why: exact, for it is shown block by block."""
+        return self._planner.decide(await self._planner.rated(replace(staged.question, size=None)))
