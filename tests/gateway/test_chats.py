@@ -1,0 +1,284 @@
+"""Chats over HTTP: kept as they were said, forked, changed by one at a time, gone for good, and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.world import World, worlds
+
+CARD = {
+    "spec": "chara_card_v2",
+    "spec_version": "2.0",
+    "data": {
+        "name": "Ann",
+        "description": "{{char}} flies.",
+        "first_mes": "Hello {{user}}.",
+        "alternate_greetings": ["Ahoy {{user}}."],
+        "extensions": {"mine": {"kept": True}},
+    },
+}
+
+
+class Api:
+    """Calls ``/api/v2`` and expects a status."""
+
+    def __init__(self, world: World, key: str = "sk-acme") -> None:
+        self.world = world
+        self.key = key
+
+    def __call__(self, method: str, path: str, body: Any = None, status: int = 200, **headers: str) -> Any:
+        sent = {"authorization": f"Bearer {self.key}", **headers}
+        kind: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
+        answer: httpx.Response = self.world.client.request(
+            method, f"{self.world.url}/api/v2/{path}", headers=sent, **kind
+        )
+        assert answer.status_code == status, answer.text
+        if answer.headers.get("content-type") == "application/json":
+            return answer.json()
+        return answer
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    yield from worlds(tmp_path)
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api(world)
+
+
+def cast(api: Api, **fields: Any) -> Any:
+    """Make a chat with a character and a persona."""
+    ann = api("POST", "characters", {"card": CARD}, 201)
+    bob = api("POST", "personas", {"name": "Bob", "description": "Mends engines."}, 201)
+    people = [{"id": "ann", "kind": "character", "character_id": ann["id"]}, {"id": "me", "kind": "user"}]
+    chat = {"model": "plain", "participants": people, "persona": bob["id"], **fields}
+    return api("POST", "chats", chat, 201)
+
+
+def texts(api: Api, chat: str, query: str = "") -> list[str]:
+    return [one["content"] for one in api("GET", f"chats/{chat}/messages{query}")["data"]]
+
+
+def test_a_chat_reads_back_as_it_was_made(api: Api):
+    given = {
+        "title": "A talk",
+        "variables": {"mood": "calm", "n": 3},
+        "params": {"temperature": 0.5},
+        "author_note": {"text": "rain", "depth": 2, "role": "system"},
+        "metadata": {"aB": [1, None]},
+        "settings": {"smart_truncation": True, "blocks": ["memory", "system"]},
+        "user_id": "u1",
+    }
+    made = cast(api, **given)
+    assert {name: made[name] for name in given} == given
+    assert api("GET", f"chats/{made['id']}") == made
+    assert api("GET", "chats?user_id=u1")["data"] == [made]
+    assert api("GET", "chats?user_id=u2")["data"] == []
+
+
+def test_camel_case_names_are_taken_too(api: Api):
+    made = api("POST", "chats", {"model": "plain", "authorNote": {"text": "x"}, "userId": "u"}, 201)
+    assert (made["author_note"]["text"], made["user_id"]) == ("x", "u")
+
+
+def test_a_chat_begins_with_the_greeting_asked_for(api: Api):
+    first, second = cast(api), cast(api, greeting=1)
+    assert texts(api, first["id"]) == ["Hello Bob."]
+    assert texts(api, second["id"]) == ["Ahoy Bob."]
+    (message,) = api("GET", f"chats/{second['id']}/messages")["data"]
+    assert [swipe["content"] for swipe in message["swipes"]] == ["Hello Bob.", "Ahoy Bob."]
+    assert (message["swipe"], message["speaker_id"]) == (1, "ann")
+    refused = api("POST", "chats", {"model": "plain", "greeting": 1}, 400)
+    assert refused["error"]["path"] == "greeting"
+
+
+def test_of_two_who_change_a_chat_the_later_is_told(api: Api):
+    chat = cast(api)
+    changed = api("PATCH", f"chats/{chat['id']}", {"version": 1, "title": "one"})
+    assert (changed["version"], changed["title"], changed["persona"]) == (2, "one", chat["persona"])
+    assert api("PATCH", f"chats/{chat['id']}", {"version": 1, "title": "two"}, 409)["error"]["code"] == "CONFLICT"
+    assert api("PATCH", f"chats/{chat['id']}", {"persona": None})["persona"] is None
+
+
+def test_messages_are_kept_edited_swiped_and_removed(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    parts = [{"type": "text", "text": "hi"}]
+    message = {"role": "user", "content": parts, "pinned": True, "meta": {"a": 1}, "speaker_id": "me"}
+    said = api("POST", f"chats/{chat}/messages", message, 201)
+    assert {name: said[name] for name in message} == message
+    swipes = [{"content": "a"}, {"content": "b"}]
+    reply = api("POST", f"chats/{chat}/messages", {"role": "assistant", "content": "a", "swipes": swipes}, 201)
+    swiped = api("PATCH", f"chats/{chat}/messages/{reply['id']}", {"swipe": 1})
+    assert (swiped["content"], swiped["version"]) == ("b", 2)
+    edited = api("PATCH", f"chats/{chat}/messages/{reply['id']}", {"content": "B"})
+    assert [one["content"] for one in edited["swipes"]] == ["a", "B"]
+    conflict = api("PATCH", f"chats/{chat}/messages/{reply['id']}", {"version": 1, "content": "x"}, 409)
+    assert conflict["error"]["code"] == "CONFLICT"
+    assert api("PATCH", f"chats/{chat}/messages/{reply['id']}", {"swipe": 7}, 400)["error"]["path"] == "swipe"
+    api("DELETE", f"chats/{chat}/messages/{said['id']}", status=204)
+    api("GET", f"chats/{chat}/messages/{said['id']}", status=404)
+    assert texts(api, chat) == ["B"]
+
+
+def test_a_branch_is_a_path_through_one_tree(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    for text in "abc":
+        api("POST", f"chats/{chat}/messages", {"role": "user", "content": text}, 201)
+    fork = api("POST", f"chats/{chat}/branches", {"from_message": "main.2", "id": "alt", "name": "what if"}, 201)
+    assert (fork["parent"], fork["from_message"]) == ("main", "main.2")
+    api("POST", f"chats/{chat}/messages?branch=alt", {"role": "user", "content": "C"}, 201)
+    assert texts(api, chat) == ["a", "b", "c"]
+    assert texts(api, chat, "?branch=alt") == ["a", "b", "C"]
+    api("PATCH", f"chats/{chat}/messages/main.1", {"content": "A"})
+    assert texts(api, chat, "?branch=alt&order=desc") == ["C", "b", "A"]
+    assert [one["id"] for one in api("GET", f"chats/{chat}/branches")["data"]] == ["main", "alt"]
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.2", "id": "alt"}, 409)
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.3", "branch": "alt"}, 400)
+    api("GET", f"chats/{chat}/messages?branch=none", status=404)
+
+
+def test_pages_lead_through_everything_once(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    for n in range(5):
+        api("POST", f"chats/{chat}/messages", {"role": "user", "content": str(n)}, 201)
+    seen, cursor = [], ""
+    while True:
+        page = api("GET", f"chats/{chat}/messages?limit=2{cursor}")
+        seen += [one["content"] for one in page["data"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert seen == list("01234")
+    for bad in ("limit=0", "limit=x", "cursor=%20", "cursor=nonsense", "order=up"):
+        assert api("GET", f"chats/{chat}/messages?{bad}", status=400)["error"]["path"] == bad.split("=")[0]
+
+
+def test_a_deleted_chat_is_gone_with_all_it_held(api: Api):
+    chat = cast(api)["id"]
+    api("DELETE", f"chats/{chat}", status=204)
+    for path in ("", "/messages", "/branches", "/context-audit", "/messages/main.1", "/generations/1-x"):
+        api("GET", f"chats/{chat}{path}", status=404)
+    api("POST", f"chats/{chat}/messages", {"role": "user", "content": "x"}, 404)
+    api("DELETE", f"chats/{chat}", status=404)
+    assert api("GET", "chats")["data"] == []
+
+
+def test_nothing_of_an_account_is_there_for_another(world: World, api: Api):
+    chat = cast(api)
+    other, stranger = Api(world, "sk-other"), Api(world, "sk-nobody")
+    ids = {name: api("GET", name)["data"][0]["id"] for name in ("characters", "personas")}
+    fork = {"from_message": "main.1"}
+    for method, path, body in (
+        ("GET", f"chats/{chat['id']}", None),
+        ("PATCH", f"chats/{chat['id']}", {"title": "x"}),
+        ("GET", f"chats/{chat['id']}/messages", None),
+        ("POST", f"chats/{chat['id']}/messages", {"role": "user", "content": "x"}),
+        ("PATCH", f"chats/{chat['id']}/messages/main.1", {"content": "x"}),
+        ("DELETE", f"chats/{chat['id']}/messages/main.1", None),
+        ("POST", f"chats/{chat['id']}/branches", fork),
+        ("POST", f"chats/{chat['id']}/generations", {"user_message": "x"}),
+        ("GET", f"chats/{chat['id']}/context-audit", None),
+        ("DELETE", f"chats/{chat['id']}", None),
+        *(("GET", f"{kind}/{id}", None) for kind, id in ids.items()),
+        *(("DELETE", f"{kind}/{id}", None) for kind, id in ids.items()),
+        ("GET", f"characters/{ids['characters']}/export", None),
+    ):
+        other(method, path, body, 404)
+        stranger(method, path, body, 401)
+    preview = {"chat_id": chat["id"], "user_message": "x"}
+    other("POST", "context-preview", preview, 404)
+    assert texts(api, chat["id"]) == ["Hello Bob."]
+    assert other("GET", "chats")["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"titel": "x"}, "titel"),
+        ({"participants": [{"id": "a"}]}, "participants[0].kind"),
+        ({"participants": [{"id": "a b", "kind": "user"}]}, "participants[0].id"),
+        ({"participants": [{"id": "a", "kind": "user"}, {"id": "a", "kind": "user"}]}, "participants[1].id"),
+        ({"participants": [{"id": "a", "kind": "character", "character_id": "no"}]}, "participants[0].character_id"),
+        ({"lorebooks": ["no"]}, "lorebooks[0]"),
+        ({"persona": "no"}, "persona"),
+        ({"settings": {"context_swaping": True}}, "settings.context_swaping"),
+        ({"settings": {"blocks": ["nothing"]}}, "settings.blocks[0]"),
+        ({"author_note": {"text": 1}}, "author_note.text"),
+        ({"title": "x", "id": "a b"}, "id"),
+        ([], None),
+    ],
+)
+def test_a_chat_that_makes_no_sense_is_refused_by_its_path(api: Api, body: Any, path: str | None):
+    error = api("POST", "chats", body, 400)["error"]
+    assert error.get("path") == path
+    assert api("GET", "chats")["data"] == []
+
+
+def test_settings_are_the_admin_s_to_write_and_hold_for_the_next_call(world: World, api: Api):
+    admin = Api(world, "sk-acme-admin")
+    assert api("GET", "settings")["version"] == 0
+    api("PUT", "settings", {"settings": {}}, 403)
+    written = admin("PUT", "settings", {"settings": {"context_swapping": True}, "version": 0})
+    assert (written["version"], written["settings"]) == (1, {"context_swapping": True})
+    assert api("GET", "settings") == written
+    assert admin("PUT", "settings", {"settings": {}, "version": 0}, 409)["error"]["code"] == "CONFLICT"
+    wrong = admin("PUT", "settings", {"settings": {"context_swapping": 1}}, 400)
+    assert wrong["error"]["path"] == "settings.context_swapping"
+    answer = world.post({"model": "small", "max_tokens": 5, "messages": [{"role": "user", "content": "w " * 90}]})
+    assert "swapped" in answer.headers["x-bastion-context-warning"]
+
+
+# -- the library ----------------------------------------------------------------------------------------------
+
+
+def test_a_card_is_kept_exported_and_imported_without_losing_a_field(api: Api):
+    made = api("POST", "characters", {"card": CARD}, 201)
+    assert (made["name"], made["card"]["spec"]) == ("Ann", "chara_card_v3")
+    assert made["card"]["data"]["extensions"] == CARD["data"]["extensions"]
+    exported = api("GET", f"characters/{made['id']}/export")
+    assert exported == made["card"]
+    png = api("GET", f"characters/{made['id']}/export?format=png")
+    assert png.content.startswith(b"\x89PNG")
+    again = api("POST", "characters/import", png.content, 201)
+    assert again["card"] == made["card"]
+    assert api("POST", "lorebooks/import", png.content, 400)["error"]["message"]
+
+
+def test_world_info_becomes_a_lorebook_with_warnings_for_what_is_not_honoured(api: Api):
+    entry = {"uid": 0, "key": ["moon"], "content": "Rust.", "vectorized": True}
+    made = api("POST", "lorebooks", {"book": {"entries": {"0": entry}}}, 201)
+    assert {"path": "entries.0.vectorized", "code": "not-honoured"} in made["warnings"]
+    assert api("GET", f"lorebooks/{made['id']}")["book"] == made["book"]
+
+
+def test_things_of_the_library_are_replaced_by_version_listed_and_removed(api: Api):
+    made = api("POST", "memories", {"id": "m", "text": "one", "priority": 2}, 201)
+    api("POST", "memories", {"id": "m", "text": "two"}, 409)
+    changed = api("PUT", "memories/m", {"text": "two", "version": made["version"]})
+    assert (changed["text"], changed["version"]) == ("two", 2)
+    api("PUT", "memories/m", {"text": "three", "version": 1}, 409)
+    assert [one["text"] for one in api("GET", "memories")["data"]] == ["two"]
+    api("DELETE", "memories/m", status=204)
+    api("GET", "memories/m", status=404)
+    api("PUT", "memories/m", {"text": "x"}, 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"\x89PNG\r\n\x1a\n", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"PK\x03\x04" + b"x" * 100, 400),
+        (b"x" * 11_000_000, 413),
+    ],
+)
+def test_a_file_that_is_no_card_is_refused(api: Api, body: bytes, status: int):
+    assert api("POST", "characters/import", body, status)["error"]["code"]
