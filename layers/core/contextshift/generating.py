@@ -268,8 +268,9 @@ class Running:
                     break
                 reader.feed(chunk)
                 await self._pass_on(reader)
-            reader.end()
-            await self._pass_on(reader)
+            if received.body is None:
+                reader.end()
+                await self._pass_on(reader)
             await self.answered(received.upstream.status, reader)
             if reader.error or received.upstream.status >= 400:
                 refused = UpstreamRefused(received.upstream.status)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bastion.tokenizers import counter_for
-from contextshift.catalogue import needs_of
 from contextshift.estimate import EstimateCounter
+from contextshift.needs import needs_of
 from contextshift.pieces import take_apart
 from contextshift.tokens import TokenCounter
 

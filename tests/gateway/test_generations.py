@@ -1,0 +1,385 @@
+"""Generations: what is sent is what was previewed, the reply is saved with its end, and each ends once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bastion.bootstrap import Ports
+from contextshift.fakes import FixedClock, MemoryAccounts, MemoryAuditStore, MemoryChats, MemoryLibrary
+from gateway.test_chats import CARD, Api, cast, texts
+from gateway.test_streaming import stream
+from gateway.world import World, worlds
+from serving import Upstream
+
+USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":2,"total_tokens":22}}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+def delta(text: str, **more: Any) -> bytes:
+    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": text, **more}, "finish_reason": None}]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def replies(upstream: Upstream, *texts_: str) -> None:
+    upstream.headers = [("content-type", "text/event-stream")]
+    upstream.body = stream(*map(delta, texts_), USAGE, DONE)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    for one in worlds(tmp_path):
+        replies(one.upstream, "Yes", ", Bob.")
+        yield one
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api(world)
+
+
+def generate(api: Api, chat: str, status: int = 200, headers: dict[str, str] | None = None, **body: Any) -> Any:
+    return api("POST", f"chats/{chat}/generations", {"stream": False, **body}, status, **(headers or {}))
+
+
+def events(answer: httpx.Response) -> list[tuple[str, Any]]:
+    found = []
+    for number, block in enumerate(answer.text.strip().split("\n\n"), 1):
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        assert fields["id"] == str(number)
+        found.append((fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def ended(api: Api, chat: str, gid: str) -> Any:
+    for _ in range(100):
+        found = api("GET", f"chats/{chat}/generations/{gid}")
+        if found["status"] != "prepared":
+            return found
+        time.sleep(0.05)
+    raise AssertionError(found)
+
+
+def test_a_generation_is_told_in_events_and_saved(api: Api, world: World):
+    chat = cast(api)["id"]
+    answer = api("POST", f"chats/{chat}/generations", {"user_message": "Are you there?"})
+    told = events(answer)
+    names = [name for name, _ in told]
+    assert names == ["generation", "delta", "delta", "delta", "message", "done"]
+    started, message = told[0][1], told[-2][1]
+    assert (started["action"], started["user_message"], started["type"]) == ("none", "main.2", "normal")
+    assert started["budget"]["window"] == 1000
+    assert (message["content"], message["speaker_id"], message["id"]) == ("Yes, Bob.", "ann", "main.3")
+    assert message["generation_id"] == started["id"] == answer.headers["x-bastion-generation-id"]
+    assert texts(api, chat) == ["Hello Bob.", "Are you there?", "Yes, Bob."]
+    found = api("GET", f"chats/{chat}/generations/{started['id']}")
+    assert (found["status"], found["text"], found["message"]["id"]) == ("completed", "Yes, Bob.", "main.3")
+    audit = api("GET", f"chats/{chat}/context-audit")
+    assert (audit["status"], audit["generation_id"], audit["usage"]["prompt_tokens"]) == (
+        "completed",
+        started["id"],
+        20,
+    )
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"user_message": "And the moon?"},
+        {"type": "swipe"},
+        {"type": "continue"},
+        {"type": "impersonate"},
+        {"type": "quiet", "prompt": "Sum up for {{user}}."},
+        {"user_message": "{{random:a,b}} " + "w " * 900, "context_strategy": "truncate"},
+        {"user_message": "x", "prefill": "Well,", "params": {"temperature": 0.3}},
+    ],
+    ids=lambda wish: wish.get("type", "normal"),
+)
+def test_what_is_sent_is_what_the_preview_showed(api: Api, world: World, wish: dict[str, Any]):
+    book = {"entries": [{"keys": ["moon"], "content": "{{roll:20}} rust", "enabled": True, "insertion_order": 1}]}
+    lore = api("POST", "lorebooks", {"book": book}, 201)["id"]
+    api("POST", "memories", {"text": "{{user}} fell off a ladder."}, 201)
+    note = {"text": "{{random:rain,snow}}", "depth": 1}
+    chat = cast(api, lorebooks=[lore], author_note=note, settings={"smart_truncation": True})["id"]
+    generate(api, chat, user_message="Tell me of the moon. " + "w " * 60)
+    shown = api("POST", "context-preview?include=messages", {"chat_id": chat, **wish})
+    if shown["action"] == "refuse":
+        generate(api, chat, 400, **wish)
+        return
+    generate(api, chat, **wish)
+    assert world.upstream.last.json["messages"] == shown["messages"]
+    assert world.upstream.last.json["stream"] is True
+
+
+def test_a_preview_writes_nothing(tmp_path: Path):
+    clock = FixedClock(time.time())
+    audits = MemoryAuditStore(clock)
+    chats, library = MemoryChats(audits, clock), MemoryLibrary(clock)
+    ports = Ports(accounts=MemoryAccounts(), audits=audits, chats=chats, library=library)
+    for world in worlds(tmp_path, ports=ports):
+        api = Api(world)
+        chat = cast(api)["id"]
+        chats.failing |= {"create", "change", "append", "edit", "remove", "fork", "begin_generation", "claim"}
+        chats.failing |= {"open_generation", "progress", "end_generation", "cancel"}
+        audits.failing |= {"begin", "prepare", "commit", "finish", "sweep", "delete"}
+        library.failing |= {"put", "remove"}
+        shown = api("POST", "context-preview", {"chat_id": chat, "user_message": "hi", "models": ["plain", "small"]})
+        assert [one["model"] for one in shown["models"]] == ["plain", "small"]
+        inline = {"model": "plain", "character": CARD, "messages": [{"role": "user", "content": "hi"}]}
+        assert api("POST", "context-preview", inline)["action"] == "none"
+        assert not world.upstream.calls
+
+
+def test_types_of_generation_change_the_conversation_as_they_say(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="Well?")
+    replies(world.upstream, "No.")
+    swiped = generate(api, chat, type="swipe")["message"]
+    assert ([one["content"] for one in swiped["swipes"]], swiped["swipe"]) == (["Yes, Bob.", "No."], 1)
+    assert [one["content"] for one in world.upstream.last.json["messages"]][-1] == "Well?"
+    replies(world.upstream, " Never.")
+    continued = generate(api, chat, type="continue")["message"]
+    assert (continued["content"], continued["swipes"][1]["content"]) == ("No. Never.", "No. Never.")
+    assert world.upstream.last.json["messages"][-1]["content"] == "No."
+    replies(world.upstream, "Maybe.")
+    again = generate(api, chat, type="regenerate")["message"]
+    assert (again["content"], len(again["swipes"])) == ("Maybe.", 1)
+    for kind in ({"type": "impersonate"}, {"type": "quiet", "prompt": "Sum up."}):
+        made = generate(api, chat, **kind)
+        assert (made["text"], made["message"]) == ("Maybe.", None)
+    assert texts(api, chat) == ["Hello Bob.", "Well?", "Maybe."]
+
+
+def test_reasoning_is_kept_and_not_sent_again_unless_asked_for(api: Api, world: World):
+    chat = cast(api)["id"]
+    world.upstream.body = stream(delta("", reasoning_content="hm"), delta("Yes"), DONE)
+    assert generate(api, chat, user_message="a")["message"]["reasoning"] == "hm"
+    generate(api, chat, user_message="b")
+    assert not any("reasoning_content" in one for one in world.upstream.last.json["messages"])
+    generate(api, chat, user_message="c", include_reasoning=True)
+    assert any(one.get("reasoning_content") == "hm" for one in world.upstream.last.json["messages"])
+
+
+def test_pins_exclusions_and_branches_are_minded(api: Api, world: World):
+    chat = cast(api, settings={"context_strategy": "manual"})["id"]
+    out = {"role": "user", "content": "secret", "meta": {"manualExcluded": True}}
+    api("POST", f"chats/{chat}/messages", out, 201)
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.1", "id": "alt"}, 201)
+    Api(world, "sk-acme-admin")("PUT", "settings", {"settings": {}})
+    generate(api, chat, user_message="hi")
+    assert "secret" not in json.dumps(world.upstream.last.json)
+    made = generate(api, chat, branch="alt", user_message="elsewhere")
+    assert made["message"]["branch"] == "alt"
+    assert texts(api, chat, "?branch=alt") == ["Hello Bob.", "elsewhere", "Yes, Bob."]
+    assert texts(api, chat) == ["Hello Bob.", "secret", "hi", "Yes, Bob."]
+
+
+def test_lore_stands_in_the_audit_in_or_out_with_its_reason(api: Api, world: World):
+    entries = [
+        {"keys": ["moon"], "content": "Rust.", "enabled": True, "insertion_order": 1, "id": 7},
+        {"keys": ["sun"], "content": "Cold.", "enabled": True, "insertion_order": 2, "id": 8},
+        {"keys": ["moon"], "content": "Off.", "enabled": False, "insertion_order": 3, "id": 9},
+    ]
+    lore = api("POST", "lorebooks", {"id": "sky", "book": {"entries": entries}}, 201)["id"]
+    chat = cast(api, lorebooks=[lore])["id"]
+    generate(api, chat, user_message="The moon?")
+    listed = {one["id"]: one for one in api("GET", f"chats/{chat}/context-audit")["entries"]}
+    reasons = {id: (one["included"], one["reason"]) for id, one in listed.items() if one["source"] == "lore"}
+    assert reasons == {
+        "lore:sky/7": (True, "fits"),
+        "lore:sky/8": (False, "no-key-match"),
+        "lore:sky/9": (False, "disabled"),
+    }
+    assert listed["lore:sky/7"]["ref"] == {"type": "lore", "id": "sky/7"}
+
+
+def test_a_prompt_that_cannot_fit_is_refused_kept_as_failed_and_nothing_is_said(api: Api, world: World):
+    chat = cast(api, model="small", settings={"smart_truncation": True})["id"]
+    error = generate(api, chat, 400, user_message="w " * 200)["error"]
+    assert error["code"] == "TOKEN_BUDGET_EXCEEDED"
+    assert not world.upstream.calls
+    audit = api("GET", f"chats/{chat}/context-audit")
+    assert (audit["status"], audit["action"], audit["model"]["used"]) == ("failed", "refuse", None)
+    assert texts(api, chat) == ["Hello Bob."]
+
+
+def test_a_long_chat_is_cut_and_says_so(api: Api, world: World):
+    chat = cast(api, model="large", settings={"smart_truncation": True})["id"]
+    for n in range(6):
+        api("POST", f"chats/{chat}/messages", {"role": "user", "content": f"{n} " + "w " * 60}, 201)
+    told = events(api("POST", f"chats/{chat}/generations", {"user_message": "So?"}))
+    assert told[0][1]["action"] == "shift"
+    sent = [one["content"] for one in world.upstream.last.json["messages"]]
+    assert sent[-1] == "So?"
+    assert len(sent) < 9
+
+
+def test_an_idempotency_key_generates_once(api: Api, world: World):
+    chat = cast(api)["id"]
+    key = {"idempotency-key": "k1"}
+    first = generate(api, chat, headers=key, user_message="Well?")
+    again = generate(api, chat, headers=key, user_message="Well?")
+    assert again == first
+    assert len(world.upstream.calls) == 1
+    assert texts(api, chat) == ["Hello Bob.", "Well?", "Yes, Bob."]
+    assert generate(api, chat, 409, headers=key, user_message="Other?")["error"]["code"] == "IDEMPOTENCY_CONFLICT"
+
+
+def test_a_generation_is_cancelled_by_another_request_and_its_text_is_kept_as_partial(api: Api, world: World):
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield delta("on ")
+            await asyncio.sleep(0.05)
+
+    world.upstream.body = endless
+    chat = cast(api)["id"]
+    url = f"{world.url}/api/v2/chats/{chat}/generations"
+    body = {"user_message": "Go on."}
+    headers = {"authorization": "Bearer sk-acme"}
+    with world.client.stream("POST", url, json=body, headers=headers) as answer:
+        gid = answer.headers["x-bastion-generation-id"]
+        lines = answer.iter_lines()
+        next(line for line in lines if line == "event: delta")
+        asked = time.monotonic()
+        api("POST", f"chats/{chat}/generations/{gid}/cancel", status=202)
+        names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+        assert time.monotonic() - asked < 10
+    assert names[-2:] == ["message", "done"]
+    found = api("GET", f"chats/{chat}/generations/{gid}")
+    assert (found["status"], found["message"]["partial"]) == ("cancelled", True)
+    assert found["message"]["content"].startswith("on on")
+    assert api("GET", f"chats/{chat}/context-audit")["status"] == "cancelled"
+    assert world.upstream.disconnected.wait(10)
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_a_lost_connection_ends_a_generation_only_where_it_says_so(api: Api, world: World, cancels: bool):
+    async def slowly() -> AsyncIterator[bytes]:
+        for _ in range(30):
+            yield delta("on ")
+            await asyncio.sleep(0.05)
+        yield DONE
+
+    world.upstream.body = slowly
+    chat = cast(api)["id"]
+    body = {"user_message": "Go.", "on_disconnect": "cancel" if cancels else "continue"}
+    headers = {"authorization": "Bearer sk-acme"}
+    url = f"{world.url}/api/v2/chats/{chat}/generations"
+    with httpx.Client(trust_env=False) as client, client.stream("POST", url, json=body, headers=headers) as answer:
+        gid = answer.headers["x-bastion-generation-id"]
+        next(line for line in answer.iter_lines() if line == "event: delta")
+    found = ended(api, chat, gid)
+    assert found["status"] == ("cancelled" if cancels else "completed")
+    assert found["message"]["partial"] is cancels
+    assert (found["text"] == "on " * 30) is not cancels
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "error"),
+    [
+        (500, b"{}", 502, "UPSTREAM_REFUSED"),
+        (200, b"<html>", 502, "PROVIDER_BROKEN"),
+        (400, b'{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}', 400, "TOKEN_BUDGET_EXCEEDED"),
+    ],
+)
+def test_a_failed_provider_is_a_failed_generation(
+    api: Api, world: World, status: int, body: bytes, code: int, error: str
+):
+    world.upstream.status, world.upstream.body = status, body
+    world.upstream.headers = [("content-type", "application/json")]
+    chat = cast(api)["id"]
+    assert generate(api, chat, code, user_message="x")["error"]["code"] == error
+    told = events(api("POST", f"chats/{chat}/generations", {"user_message": "x"}))
+    assert [name for name, _ in told][-2:] == ["error", "done"]
+    assert told[-2][1]["error"]["code"] == error
+    assert api("GET", f"chats/{chat}/context-audit")["status"] == "failed"
+
+
+def test_a_stream_that_breaks_off_keeps_what_came(api: Api, world: World):
+    world.upstream.body = stream(delta("Half"), RuntimeError("reset"))
+    chat = cast(api)["id"]
+    told = events(api("POST", f"chats/{chat}/generations", {"user_message": "x"}))
+    assert [name for name, _ in told] == ["generation", "delta", "error", "message", "done"]
+    assert (told[3][1]["content"], told[3][1]["partial"]) == ("Half", True)
+
+
+def test_an_answer_in_one_piece_is_a_reply_too(api: Api, world: World):
+    world.upstream.headers = [("content-type", "application/json")]
+    world.upstream.body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Whole."}}]}).encode()
+    assert generate(api, cast(api)["id"], user_message="x")["message"]["content"] == "Whole."
+
+
+def test_calls_of_tools_are_put_together(api: Api, world: World):
+    parts = [
+        {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}},
+        {"index": 0, "function": {"arguments": "}"}},
+    ]
+    world.upstream.body = stream(*(delta("", tool_calls=[part]) for part in parts), DONE)
+    message = generate(api, cast(api)["id"], user_message="x")["message"]
+    assert message["tool_calls"] == [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"type": "sing"}, "type"),
+        ({"type": "quiet"}, "prompt"),
+        ({"type": "swipe", "user_message": "x"}, "user_message"),
+        ({"user_message": "x", "routing": {"pin": [0]}}, "routing.pin"),
+        ({"user_message": "x", "routing": {"nope": 0}}, "routing.nope"),
+        ({"user_message": "x", "params": {"messages": []}}, "params.messages"),
+        ({"user_message": "x", "unknown": 1}, "unknown"),
+        ({"user_message": "x", "context_strategy": "none-such"}, None),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused_before_anything_is_stored(
+    api: Api, world: World, body: Any, path: str | None
+):
+    chat = cast(api)["id"]
+    answer = world.client.post(
+        f"{world.url}/api/v2/chats/{chat}/generations", json=body, headers={"authorization": "Bearer sk-acme"}
+    )
+    assert answer.status_code in (400, 403)
+    if path is not None:
+        assert answer.json()["error"]["path"] == path
+    assert texts(api, chat) == ["Hello Bob."]
+    api("GET", f"chats/{chat}/context-audit", status=404)
+    assert not world.upstream.calls
+
+
+def test_an_inline_conversation_is_previewed_by_a_key_that_may_only_preview(world: World, api: Api):
+    preview = Api(world, "sk-acme-preview")
+    book = {"entries": [{"keys": ["moon"], "content": "Rust.", "enabled": True, "insertion_order": 1}]}
+    body = {
+        "model": "plain",
+        "character": CARD,
+        "persona": {"name": "Bob", "description": "Mends."},
+        "lorebooks": [book],
+        "memories": ["A ladder."],
+        "messages": [{"role": "user", "content": "The moon?"}],
+    }
+    shown = preview("POST", "context-preview?include=messages", body)
+    assert [one["content"] for one in shown["messages"]] == ["Ann flies.", "Rust.", "Mends.", "A ladder.", "The moon?"]
+    chat = cast(api)["id"]
+    preview("POST", "context-preview", {"chat_id": chat, "user_message": "x"}, 403)
+    bad = preview("POST", "context-preview", {**body, "lorebooks": [{"x": 1}]}, 400)
+    assert bad["error"]["code"] == "INVALID_INPUT"
+
+
+def test_several_models_are_compared_for_one_prompt(api: Api):
+    said = [{"role": "user", "content": "w " * 150}]
+    shown = api("POST", "context-preview", {"messages": said, "max_tokens": 5, "models": ["small", "large", "nobody"]})
+    assert shown["model"]["requested"] == "small"
+    fits = {one["model"]: (one["fits"], one["action"], one["error_code"]) for one in shown["models"]}
+    assert fits == {
+        "small": (False, "refuse", "TOKEN_BUDGET_EXCEEDED"),
+        "large": (True, "none", None),
+        "nobody": (False, "refuse", "MODEL_NOT_FOUND"),
+    }
