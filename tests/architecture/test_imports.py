@@ -14,7 +14,7 @@ CORE = ROOT / "layers" / "core"
 SERVICE = ROOT / "functions"
 
 CORE_LEVELS = [
-    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical"},
+    {"errors", "reasons", "tokens", "pieces", "media", "headers", "keys", "audit", "lexical", "endpoints"},
     {"messages", "words", "estimate", "vouching", "settings", "extract", "guard", "calibration"},
     {"groups", "budget", "body", "ports"},
     {"protection", "strategies", "catalogue", "calibrating"},

@@ -21,7 +21,7 @@ from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger
 from contextshift.measuring import Measure, Question
 from contextshift.planner import Call, Planned, Planner, UsageReader
-from contextshift.ports import AuditWriter, Clock, EventLog, Provider, ProviderAnswer, ProviderCall, Random
+from contextshift.ports import AuditWriter, Clock, EventLog, Provider, ProviderAnswer, Random
 from contextshift.report import context_headers, decision_warnings
 from contextshift.settings import Settings
 
@@ -179,7 +179,7 @@ class _Run:
     async def _send(self, decision: Decision) -> Answer:
         model, call = decision.used.model, self._call
         body = call.body.spliced(model.upstream_name, decision.edits())
-        outgoing = ProviderCall(call.dialect.path, body, call.headers, deadline=self.deadline)
+        outgoing = call.outgoing(body, model.provider, self._question.settings, self.deadline)
         upstream = await self.in_time(self._x.provider(model.provider).send(outgoing))
         reader = call.dialect.reader(_readable_type(upstream))
         if _header(upstream, "content-type").lower().startswith("text/event-stream"):

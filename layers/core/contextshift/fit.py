@@ -27,6 +27,7 @@ from contextshift.catalogue import (
     Needs,
     check_allowed,
     choose_larger,
+    compliance_fault,
     cost_fault,
     needs_of,
     reserve_for,
@@ -240,10 +241,19 @@ def _larger(
         return found.prompt, found.margin
 
     needs: Needs = needs_of(question.request, question.messages)
-    winner, candidates = choose_larger(
-        asked.model, catalogue.models.values(), needs, question.settings, question.allowed, count_for
-    )
-    return (None if winner is None else measured_by(winner)), candidates
+    models = [model for model in catalogue.models.values() if question.opens(model.provider)]
+    winner, candidates = choose_larger(asked.model, models, needs, question.settings, question.allowed, count_for)
+    return (None if winner is None else measured_by(winner)), [*candidates, *_keyless(question, asked, catalogue)]
+
+
+def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:
+    """Return the models that no key may be sent to in this call, as passed over."""
+    rules, allowed = question.settings.compliance, question.allowed
+    return [
+        Candidate(model, False, str(compliance_fault(model, rules, allowed) or Passed.PROVIDER_KEY))
+        for model in catalogue.models.values()
+        if model.name != asked.model.name and not question.opens(model.provider)
+    ]
 
 
 def _reply_at_fault(question: Question, asked: Measure) -> ReplyLimitTooLarge | None:

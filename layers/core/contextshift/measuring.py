@@ -47,8 +47,17 @@ class Question:
     """Bytes of the request as it came, where bytes may stand for a count; None where it must be exact."""
     calibration: Calibration = field(default_factory=Calibration)
     """What corrects approximate counts of this account, frozen for this request."""
+    key_provider: str | None = None
+    """The provider whose key the caller brought: no other may be called. None: the deployment's keys are used."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """What was found on the way to the question, for the diagnostics."""
+
+    def opens(self, provider: str) -> bool:
+        """Whether there is a key with which this call may go to a provider."""
+        if self.key_provider is not None:
+            return provider == self.key_provider
+        endpoint = self.settings.endpoint(provider)
+        return endpoint is None or endpoint.keyed
 
 
 @dataclass(frozen=True, slots=True)

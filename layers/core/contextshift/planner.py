@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from contextshift.body import JsonBody
 from contextshift.calibration import Calibration, corrected
 from contextshift.catalogue import Catalogue, check_allowed
-from contextshift.errors import InvalidSetting, StoreUnavailable
+from contextshift.errors import InvalidSetting, ProviderKeyNotAllowed, ProviderKeyRequired, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
-from contextshift.ports import Access
+from contextshift.ports import Access, ProviderCall
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
 from contextshift.report import audit_document
@@ -66,6 +66,23 @@ class Call:
     """To pass on: an allow-list, never credentials."""
     deadline: float | None = None
     """Epoch seconds by which the client must have its answer."""
+    provider_key: str | None = field(default=None, repr=False)
+    """The caller's own key for the provider of the model asked for."""
+
+    def outgoing(self, body: bytes, provider: str, settings: Settings, deadline: float) -> ProviderCall:
+        """Return what is sent to a provider: with the caller's key where it brought one, to the account's endpoint.
+
+        A plan never chooses a provider that the caller's key is not for (`Question.opens`).
+        """
+        return ProviderCall(
+            self.dialect.path,
+            body,
+            self.headers,
+            deadline=deadline,
+            account=self.access.account,
+            key=self.provider_key,
+            endpoint=settings.endpoint(provider),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +129,13 @@ class Planner:
     def question(self, call: Call) -> Question:
         """Resolve settings and model, and check them: after this only the prompt's size can go wrong.
 
-        Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan.
+        Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan, ProviderKeyNotAllowed,
+        ProviderKeyRequired.
         """
         access = call.access
         settings = self.settings(access, call.overrides, (Level.REQUEST,))
+        if call.provider_key is not None and settings.provider_keys != "caller":
+            raise ProviderKeyNotAllowed
         self._registry.get(settings.context_strategy)
         check_indices(settings, call.messages)
         model = self.catalogue.resolve(str(call.body.value["model"]))
@@ -123,9 +143,19 @@ class Planner:
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
         calibration = access.calibration if settings.calibration == "on" else Calibration()
-        return Question(
-            model, call.messages, call.body.value, settings, access.models, size=size, calibration=calibration
+        question = Question(
+            model,
+            call.messages,
+            call.body.value,
+            settings,
+            access.models,
+            size=size,
+            calibration=calibration,
+            key_provider=None if call.provider_key is None else model.provider,
         )
+        if not question.opens(model.provider):
+            raise ProviderKeyRequired
+        return question
 
     def settings(self, access: Access, overrides: Overrides, strategy_levels: Sequence[Level] = ()) -> Settings:
         """Resolve settings. Raises StoreUnavailable where the account's own cannot be read as settings."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from contextshift.audit import AuditStatus
 from contextshift.calibration import Calibration
+from contextshift.endpoints import Endpoint
 
 __all__ = [
     "Access",
@@ -290,6 +291,12 @@ class ProviderCall:
     method: str = "POST"
     deadline: float | None = None
     """Epoch seconds by which the whole answer must have come; None means the provider's own limits."""
+    account: str = ""
+    """Whose call this is."""
+    key: str | None = field(default=None, repr=False)
+    """The caller's own key for this provider, to be sent instead of the deployment's; to its origin and no other."""
+    endpoint: Endpoint | None = None
+    """The account's own address in the place of the provider's; only ever opened by a key of that account."""
 
 
 class ProviderAnswer(Protocol):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from contextshift.endpoints import EXPECTED_ENDPOINTS, Endpoint, is_endpoints
 from contextshift.errors import InvalidSetting, StrategyNotInPlan
 
 __all__ = [
@@ -112,12 +113,21 @@ class Settings:
     audit_content: str = "full"
     calibration: str = "on"
     """``off``: reported usage neither corrects this account's counts nor is kept for it."""
+    provider_keys: str = "deployment"
+    """``caller``: a call may bring the key of its model's provider, and is then sent with that key."""
+    endpoints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The account's own addresses by provider; see `endpoint`."""
     compliance: Compliance = Compliance()
     levels: Mapping[str, Level] = field(default_factory=dict)
 
     def level(self, name: str) -> Level:
         """Return who decided a setting."""
         return self.levels.get(name, Level.DEFAULT)
+
+    def endpoint(self, provider: str) -> Endpoint | None:
+        """Return the account's own endpoint in the place of a provider's, None where it has none."""
+        given = self.endpoints.get(provider)
+        return None if given is None else Endpoint(**given)
 
     def shown(self) -> dict[str, dict[str, Any]]:
         """Return ``{name: {value, level}}`` of both switches and of everything that somebody set."""
@@ -138,6 +148,8 @@ class Settings:
             "audit": self.audit,
             "audit_content": self.audit_content,
             "calibration": self.calibration,
+            "provider_keys": self.provider_keys,
+            "endpoints": {name: given["base_url"] for name, given in self.endpoints.items()},
         }
         always = ("context_swapping", "smart_truncation")
         return {
@@ -200,6 +212,8 @@ _ACCOUNT_ONLY: dict[str, tuple[_Check, str]] = {
     "audit": (lambda value: value in ("required", "best-effort"), '"required" or "best-effort"'),
     "audit_content": (lambda value: value in ("full", "hashes", "none"), '"full", "hashes" or "none"'),
     "calibration": (lambda value: value in ("on", "off"), '"on" or "off"'),
+    "provider_keys": (lambda value: value in ("deployment", "caller"), '"deployment" or "caller"'),
+    "endpoints": (is_endpoints, EXPECTED_ENDPOINTS),
 }
 _CAMEL = re.compile(r"(?<=[a-z])([A-Z])")
 
