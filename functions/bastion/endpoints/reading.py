@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.requests import Request
 
 from bastion.problems import BodyTooLarge
@@ -16,6 +18,9 @@ __all__ = ["read_call", "read_include", "read_json"]
 
 _FORWARDED = ("content-type", "accept", "idempotency-key", "openai-beta", "x-client-request-id")
 """Request headers that go upstream; never credentials, cookies, organisation or telemetry."""
+PROVIDER_KEY_HEADER = "X-Bastion-Provider-Key"
+"""The caller's own key, alone, for the provider of the model that is asked for: no other provider ever gets it."""
+_PROVIDER_KEY = re.compile(r"[\x21-\x7e]{1,4096}\Z")
 _ENDING = 1.5
 """Seconds before a host's deadline by which an answer of our own must be on its way."""
 _OPENAI_CHAT = OpenAIChat()
@@ -46,7 +51,19 @@ async def read_call(request: Request, access: Access, limit: int) -> Call:
         overrides=read_overrides(body, request.headers.get(ROUTING_HEADER)),
         headers={name: request.headers[name] for name in _FORWARDED if name in request.headers},
         deadline=_deadline(request),
+        provider_key=_provider_key(request),
     )
+
+
+def _provider_key(request: Request) -> str | None:
+    """Return the caller's own key. An empty one is refused: the caller means to use its own, and not ours."""
+    given = request.headers.getlist(PROVIDER_KEY_HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or not _PROVIDER_KEY.match(given[0]):
+        message = "must be one key, of visible ASCII characters and without a scheme"
+        raise InvalidInput(message, PROVIDER_KEY_HEADER, "invalid_provider_key")
+    return given[0]
 
 
 def read_include(request: Request, default: frozenset[str]) -> frozenset[str]:

@@ -39,7 +39,7 @@ _NOT_GLOBAL_V4 = tuple(
     )
 )
 _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-"""All of global unicast that IANA has opened; everything outside is loopback, local, multicast, reserved or embedded."""
+"""All of global unicast that IANA has opened; outside of it all is local, multicast, reserved or embedded."""
 _NOT_GLOBAL_V6 = tuple(
     map(
         ipaddress.IPv6Network,

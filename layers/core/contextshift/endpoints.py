@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["EXPECTED_ENDPOINTS", "Endpoint", "is_base_url", "is_endpoints"]
+__all__ = ["EXPECTED_ENDPOINTS", "Endpoint", "SecretPlace", "host_of", "is_endpoints"]
 
 _MOST_ENDPOINTS = 20
 _LONGEST = 2_048
@@ -27,6 +27,18 @@ EXPECTED_ENDPOINTS = (
 
 
 @dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """Where a key stands."""
+
+    service: str
+    """``secretsmanager`` or ``ssm``."""
+    name: str
+    """ARN or name of the secret, or of the parameter."""
+    field: str | None = None
+    """Of the JSON object in there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where an account's calls of one provider go, instead of the provider's own address.
 
@@ -40,21 +52,25 @@ class Endpoint:
     """Name of a SecureString in the Parameter Store."""
 
     @property
-    def keyed(self) -> bool:
-        """Whether a call may go there without a caller's key."""
-        return self.api_key_secret is not None or self.api_key_parameter is not None
+    def secret(self) -> SecretPlace | None:
+        """Where the account's key stands, None where callers bring it."""
+        if self.api_key_secret is not None:
+            return SecretPlace("secretsmanager", self.api_key_secret)
+        return None if self.api_key_parameter is None else SecretPlace("ssm", self.api_key_parameter)
 
 
-def is_base_url(value: object) -> bool:
-    """Whether this can be an account's own address: https and nothing but host, port and path.
+def host_of(base_url: object) -> str | None:
+    """Return the host of what can be an account's own address, as it is written: https, and host, port and path only.
 
-    >>> is_base_url("https://llm.example.com/v1"), is_base_url("https://user@llm.example.com")
-    (True, False)
+    >>> host_of("https://llm.example.com/v1"), host_of("https://[2606:4700::1111]:8443"), host_of("https://me@a.example")
+    ('llm.example.com', '[2606:4700::1111]', None)
     """
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        return False
-    found = _BASE_URL.match(value)
-    return found is not None and (found["port"] is None or 0 < int(found["port"]) < 65_536)
+    if not isinstance(base_url, str) or len(base_url) > _LONGEST:
+        return None
+    found = _BASE_URL.match(base_url)
+    if found is None or not 0 < int(found["port"] or 443) < 65_536:
+        return None
+    return found["host"]
 
 
 def is_endpoints(value: object) -> bool:
@@ -67,7 +83,7 @@ def is_endpoints(value: object) -> bool:
 
 
 def _is_endpoint(table: object) -> bool:
-    if not isinstance(table, Mapping) or not is_base_url(table.get("base_url")):
+    if not isinstance(table, Mapping) or host_of(table.get("base_url")) is None:
         return False
     names = [table[name] for name in ("api_key_secret", "api_key_parameter") if name in table]
     return len(table) == 1 + len(names) <= 2 and all(

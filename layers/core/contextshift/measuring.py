@@ -57,7 +57,7 @@ class Question:
         if self.key_provider is not None:
             return provider == self.key_provider
         endpoint = self.settings.endpoint(provider)
-        return endpoint is None or endpoint.keyed
+        return endpoint is None or endpoint.secret is not None
 
 
 @dataclass(frozen=True, slots=True)
