@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpcore
@@ -20,7 +22,7 @@ from bastion.providers.addresses import is_public_address
 from bastion.providers.clients import CONNECT_TIMEOUT, new_client
 from contextshift.errors import EndpointNotAllowed
 
-__all__ = ["CheckedBackend", "Resolve", "checked_client", "resolve"]
+__all__ = ["CheckedBackend", "Resolve", "SystemResolver", "checked_client"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Return all addresses of a host, as texts. Raises OSError."""
@@ -28,15 +30,27 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _MOST_CONNECTIONS = 100
 _MOST_IDLE = 20
 _IDLE_SECONDS = 30.0
+_RESOLVING = 4
+"""Names that are resolved at once."""
 _MOST_ADDRESSES = 4
 """Addresses of a name that are tried."""
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the operating system for all addresses of a host."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return list(dict.fromkeys(_scoped(place) for *_, place in found))
+class SystemResolver:
+    """Asks the operating system for all addresses of a host, on threads of its own.
+
+    Accounts name the hosts, and a name server that never answers holds a thread for long: it must not be one of
+    those that stores are called on.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVING, thread_name_prefix="resolver")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses. Raises OSError."""
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        return list(dict.fromkeys(_scoped(place) for *_, place in found))
 
 
 def _scoped(place: tuple[Any, ...]) -> str:
@@ -47,8 +61,8 @@ def _scoped(place: tuple[Any, ...]) -> str:
 class CheckedBackend(httpcore.AsyncNetworkBackend):
     """Connects to public addresses only."""
 
-    def __init__(self, resolve: Resolve = resolve, network: httpcore.AsyncNetworkBackend | None = None) -> None:
-        self._resolve = resolve
+    def __init__(self, resolve: Resolve | None = None, network: httpcore.AsyncNetworkBackend | None = None) -> None:
+        self._resolve = SystemResolver() if resolve is None else resolve
         self._network = httpcore.AnyIOBackend() if network is None else network
 
     async def connect_tcp(
