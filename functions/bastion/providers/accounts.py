@@ -67,6 +67,15 @@ def _checked_client() -> httpx.AsyncClient:
 def _origin(base_url: str) -> str:
     """Return the origin of an account's address. Raises EndpointNotAllowed where it cannot be a public one."""
     host = host_of(base_url)
-    if host is None or not is_public_host(host):
+    if host is None or not is_public_host(host) or not _is_called(base_url, host):
         raise EndpointNotAllowed
     return origin_of(base_url)
+
+
+def _is_called(base_url: str, host: str) -> bool:
+    """Whether the HTTP client reads the same host out of an address as we do, and can say its name."""
+    try:
+        url = httpx.URL(base_url)
+        return bool(url.host) and url.raw_host.decode("ascii") == host.strip("[]").lower()
+    except (httpx.InvalidURL, UnicodeError):
+        return False
