@@ -139,26 +139,48 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return paths
 
 
+@dataclass
+class Servers:
+    """What stands around the gateway, with its addresses; empty again for each test."""
+
+    main: Upstream
+    rival: Upstream
+    own: Upstream
+    aws: Aws
+    urls: tuple[str, str, str, str]
+
+    def emptied(self) -> Servers:
+        for upstream in (self.main, self.rival, self.own):
+            upstream.calls.clear()
+        self.aws.secrets, self.aws.parameters, self.aws.failing, self.aws.asked = {}, {}, None, []
+        return self
+
+
+@pytest.fixture(scope="module")
+def servers(certificate: tuple[str, str]) -> Iterator[Servers]:
+    main, rival, own = Upstream(), Upstream(), Upstream()
+    tls = {"ssl_certfile": certificate[0], "ssl_keyfile": certificate[1]}
+    with serve(main) as url, serve(rival) as rival_url, serve(own, **tls) as own_url, aws() as (held, aws_url):
+        yield Servers(main, rival, own, held, (url, rival_url, own_url, aws_url))
+
+
 @pytest.fixture
-def world(tmp_path: Path, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
+def world(
+    tmp_path: Path, servers: Servers, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Keys]:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    main, rival, own, resolver = Upstream(), Upstream(), Upstream(), ScriptedResolver([PUBLIC])
-    tls = {"ssl_certfile": certificate[0], "ssl_keyfile": certificate[1]}
-    with aws() as (held, aws_url), serve(main) as url, serve(rival) as rival_url, serve(own, **tls) as own_url:
-        held.secrets["keys"] = json.dumps({"MAIN": {"api_key": OURS, "origin": url}})
-        path = tmp_path / "bastion.toml"
-        path.write_text(CONFIG.format(main=url, rival=rival_url), "utf-8")
-        network = Loopback(urlsplit(own_url).port or 0)
-        trusted = ssl.create_default_context(cafile=certificate[0])
-        ports = Ports(account_client=lambda: checked_client(CheckedBackend(resolver, network), trusted))
-        environ = {"BASTION_CONFIG": str(path), "BASTION_DATA": str(tmp_path / "data"), "RIVAL_KEY": "sk-geheim-rival"}
-        config = Config.from_environ({**environ, "BASTION_SECRETS_ENDPOINT": aws_url})
-        with (
-            serve(create_app(bootstrap(config, ports))) as gateway,
-            httpx.Client(timeout=20, trust_env=False) as client,
-        ):
-            yield Keys(gateway, main, client, rival, own, held, resolver, network, tmp_path)
+    held, (main, rival, own, aws_url) = servers.emptied(), servers.urls
+    held.aws.secrets["keys"] = json.dumps({"MAIN": {"api_key": OURS, "origin": main}})
+    path = tmp_path / "bastion.toml"
+    path.write_text(CONFIG.format(main=main, rival=rival), "utf-8")
+    resolver, network = ScriptedResolver([PUBLIC]), Loopback(urlsplit(own).port or 0)
+    trusted = ssl.create_default_context(cafile=certificate[0])
+    ports = Ports(account_client=lambda: checked_client(CheckedBackend(resolver, network), trusted))
+    environ = {"BASTION_CONFIG": str(path), "BASTION_DATA": str(tmp_path / "data"), "RIVAL_KEY": "sk-geheim-rival"}
+    config = Config.from_environ({**environ, "BASTION_SECRETS_ENDPOINT": aws_url})
+    with serve(create_app(bootstrap(config, ports))) as gateway, httpx.Client(timeout=20, trust_env=False) as client:
+        yield Keys(gateway, held.main, client, held.rival, held.own, held.aws, resolver, network, tmp_path)
 
 
 def long(**fields: Any) -> dict[str, Any]:
