@@ -20,13 +20,13 @@ from bastion.config import Config
 
 
 @contextlib.contextmanager
-def serve(app: Callable[..., Awaitable[None]]) -> Iterator[str]:
-    """Serve an app on a free port of loopback; yield its base URL."""
+def serve(app: Callable[..., Awaitable[None]], **options: Any) -> Iterator[str]:
+    """Serve an app on a free port of loopback; yield its base URL. ``options`` are uvicorn's."""
     # The protocol is named so that asyncio turns Nagle's delay off on what this socket accepts.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)  # from here on a client waits instead of being refused
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="auto"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="auto", **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

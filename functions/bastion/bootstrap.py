@@ -20,16 +20,20 @@ from bastion.app import Services, create_app
 from bastion.config import Config
 from bastion.config_file import AccountConfig, ConfigError, ProviderConfig
 from bastion.patterns import RegexPatterns
+from bastion.providers.accounts import AccountEndpoints
+from bastion.providers.clients import new_client
 from bastion.providers.echo import EchoProvider
 from bastion.providers.embeddings import EmbeddingRelevance
-from bastion.providers.http import HttpProvider, new_client
+from bastion.providers.http import HttpProvider, Upstream
+from bastion.providers.keys import FixedKey, KeySource, parse_key
+from bastion.providers.secrets import AwsSecrets, SecretKeys
 from bastion.stores.configured import ConfiguredAccounts
 from bastion.telemetry import JsonEventLog
 from bastion.tokenizers.registry import TOKENIZERS, counter_for, family_of
 from contextshift.calibrating import Calibrator
 from contextshift.catalogue import Catalogue, Model
 from contextshift.chats import ChatStore, LibraryStore
-from contextshift.errors import ModelNotFound
+from contextshift.errors import ModelNotFound, ProviderKeyMissing
 from contextshift.exchange import Exchange
 from contextshift.keys import hash_key
 from contextshift.planner import Planner
@@ -77,6 +81,8 @@ class Ports:
     chats: ChatStore | None = None
     library: LibraryStore | None = None
     providers: Mapping[str, Provider] | None = None
+    account_client: Callable[[], httpx.AsyncClient] | None = None
+    """Makes the client of accounts' own endpoints."""
     log: JsonEventLog = field(default_factory=JsonEventLog)
 
 
@@ -87,7 +93,7 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     counter = _counters(config)
     closing = AsyncExitStack()
     stores = _stores(config, ports, closing)
-    providers = ports.providers or _providers(config, ports.clock, counter, closing)
+    providers = ports.providers or _providers(config, ports, counter, closing)
     registry = ContextStrategyRegistry()
     registry.load(config.strategies)
     planner = Planner(
@@ -216,15 +222,31 @@ def _given_stores(ports: Ports, accounts: AccountAdmin, audits: AuditStore) -> _
 
 
 def _providers(
-    config: Config, clock: Clock, counter: Callable[[Model], TokenCounter], closing: AsyncExitStack
+    config: Config, ports: Ports, counter: Callable[[Model], TokenCounter], closing: AsyncExitStack
 ) -> dict[str, Provider]:
     client = new_client()
-    closing.push_async_callback(client.aclose)
-    catalogue = config.file.catalogue
-    return {
-        name: _echo(catalogue, clock, counter) if provider.kind == "echo" else _http(client, provider)
-        for name, provider in config.file.providers.items()
-    }
+    secrets = SecretKeys(AwsSecrets(config.secrets_endpoint), ports.clock)
+    accounts = AccountEndpoints(secrets, ports.account_client)
+    for close in (client.aclose, secrets.aclose, accounts.aclose):
+        closing.push_async_callback(close)
+
+    def made(provider: ProviderConfig) -> Provider:
+        if provider.kind == "echo":
+            return _echo(config.file.catalogue, ports.clock, counter)
+        upstream = Upstream(provider.name, provider.base_url, provider.auth, provider.headers, provider.query)
+        return HttpProvider(client, upstream, _key(provider, secrets), accounts, ports.log)
+
+    return {name: made(provider) for name, provider in config.file.providers.items()}
+
+
+def _key(provider: ProviderConfig, secrets: SecretKeys) -> KeySource:
+    """Return where a provider's key comes from. Raises ConfigError where it is given and makes no sense."""
+    if provider.secret is not None:
+        return secrets.source(provider.secret)
+    try:
+        return FixedKey(parse_key(provider.api_key) if provider.api_key else None)
+    except ProviderKeyMissing as error:
+        raise ConfigError(f"providers.{provider.name}.api_key_env: {error}") from error
 
 
 def _echo(catalogue: Catalogue, clock: Clock, counter: Callable[[Model], TokenCounter]) -> EchoProvider:
@@ -245,16 +267,6 @@ def _rater(config: Config, providers: Mapping[str, Provider]) -> Rater | None:
         return None
     model = config.file.catalogue.models[config.file.embeddings]
     return Rater(model, EmbeddingRelevance(providers[model.provider], model.upstream_name))
-
-
-def _http(client: httpx.AsyncClient, provider: ProviderConfig) -> HttpProvider:
-    headers = dict(provider.headers)
-    if provider.api_key:
-        if provider.auth == "bearer":
-            headers["authorization"] = f"Bearer {provider.api_key}"
-        else:
-            headers[provider.auth.removeprefix("header:")] = provider.api_key
-    return HttpProvider(client, provider.base_url, headers, provider.query)
 
 
 def _configured(accounts: Mapping[str, AccountConfig]) -> dict[str, Access]:

@@ -29,6 +29,8 @@ class Config:
     control_table: str | None = None
     chats_table: str | None = None
     dynamodb_endpoint: str | None = None
+    secrets_endpoint: str | None = None
+    """Of an emulator of Secrets Manager and the Parameter Store."""
     cors_origins: Sequence[str] = ()
     strategies: Sequence[str] = ()
     """Entry points of context strategies to load: those named, and no other."""
@@ -58,6 +60,7 @@ class Config:
             control_table=environ.get("BASTION_CONTROL_TABLE") or None,
             chats_table=environ.get("BASTION_CHATS_TABLE") or None,
             dynamodb_endpoint=environ.get("BASTION_DYNAMODB_ENDPOINT") or None,
+            secrets_endpoint=environ.get("BASTION_SECRETS_ENDPOINT") or None,
             cors_origins=_names(environ, "BASTION_CORS_ORIGINS"),
             strategies=_names(environ, "BASTION_STRATEGIES"),
             max_body=LAMBDA_BODY if on_lambda else LOCAL_BODY,

@@ -14,6 +14,7 @@ from typing import Any
 
 from bastion.shipped import shipped_tables
 from contextshift.catalogue import Catalogue, Model
+from contextshift.endpoints import SecretPlace
 from contextshift.errors import InvalidSetting
 from contextshift.model_table import model_of
 from contextshift.settings import Overrides, Plan, check_account_settings
@@ -27,24 +28,26 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """An upstream, its credential resolved."""
+    """An upstream, and its credential: from the environment, or where it stands in AWS."""
 
     name: str
     kind: str
     """``openai`` (any compatible endpoint) or ``echo``, the built-in demo."""
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
+    """As `bastion.providers.keys.parse_key` reads it; None: see ``secret``."""
     api_key_env: str | None = None
     """The variable that holds its key, for a provider that needs one."""
+    secret: SecretPlace | None = None
     auth: str = "bearer"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
     patterns: tuple[str, ...] = ()
 
     @property
     def available(self) -> bool:
-        """Whether it can be called: it has its key, or needs none."""
-        return self.api_key is not None or self.api_key_env is None
+        """Whether it can be called: it has its key, or is told where it stands, or needs none."""
+        return self.api_key is not None or self.secret is not None or self.api_key_env is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,9 @@ _PROVIDER_KEYS: dict[str, tuple[type, ...]] = {
     "kind": _TEXT,
     "base_url": _TEXT,
     "api_key_env": _TEXT,
+    "api_key_secret": _TEXT,
+    "api_key_parameter": _TEXT,
+    "api_key_field": _TEXT,
     "auth": _TEXT,
     "headers": _TABLE,
     "query": _TABLE,
@@ -189,17 +195,40 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
         raise ConfigError(f"{path}.base_url: must be an http or https address")
     if auth != "bearer" and not auth.startswith("header:"):
         raise ConfigError(f"{path}.auth: must be bearer or header:NAME")
+    api_key = environ.get(table["api_key_env"]) if "api_key_env" in table else None
     return ProviderConfig(
         name=name,
         kind=kind,
         base_url=table.get("base_url", ""),
-        api_key=environ.get(table.get("api_key_env", "")) or None,
+        api_key=api_key,
         api_key_env=table.get("api_key_env"),
+        secret=None if api_key else _secret(path, table, environ),
         auth=auth,
         headers={key: str(value) for key, value in table.get("headers", {}).items()},
         query={key: str(value) for key, value in table.get("query", {}).items()},
         patterns=tuple(table.get("models", ())),
     )
+
+
+_KEYS_OF_THE_DEPLOYMENT = {
+    "secretsmanager": "BASTION_PROVIDER_KEYS_SECRET",
+    "ssm": "BASTION_PROVIDER_KEYS_PARAMETER",
+}
+"""Where, by service, one JSON object holds the providers' keys under the names of their ``api_key_env``."""
+
+
+def _secret(path: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> SecretPlace | None:
+    """Return where a provider's key stands, None where it needs none."""
+    own = {"secretsmanager": table.get("api_key_secret"), "ssm": table.get("api_key_parameter")}
+    places = [SecretPlace(service, name, table.get("api_key_field")) for service, name in own.items() if name]
+    if len(places) + ("api_key_env" in table) > 1:
+        raise ConfigError(f"{path}: give one of api_key_env, api_key_secret and api_key_parameter")
+    if "api_key_field" in table and not places:
+        raise ConfigError(f"{path}.api_key_field: is for api_key_secret and api_key_parameter")
+    if "api_key_env" in table:
+        shared = ((service, environ.get(name)) for service, name in _KEYS_OF_THE_DEPLOYMENT.items())
+        places = [SecretPlace(service, name, table["api_key_env"]) for service, name in shared if name]
+    return places[0] if places else None
 
 
 def _model(name: str, table: Mapping[str, Any], providers: Mapping[str, ProviderConfig]) -> Model:

@@ -13,6 +13,9 @@ ReplyLimitTooLarge      400     max_tokens_too_large       BadRequestError
 KeyRefused              401     invalid_api_key            AuthenticationError
 ModelNotAllowed         403     model_not_allowed          PermissionDeniedError
 StrategyNotInPlan       403     STRATEGY_NOT_IN_PLAN       PermissionDeniedError
+ProviderKeyNotAllowed   403     provider_key_not_allowed   PermissionDeniedError
+ProviderKeyRequired     403     provider_key_required      PermissionDeniedError
+EndpointNotAllowed      403     endpoint_not_allowed       PermissionDeniedError
 ScopeMissing            403     scope_missing              PermissionDeniedError
 ModelNotFound           404     model_not_found            NotFoundError
 ChatNotFound            404     chat_not_found             NotFoundError
@@ -28,6 +31,9 @@ CounterFault            500     internal_error             InternalServerError
 ProviderUnreachable     502     upstream_unreachable       InternalServerError
 ProviderBroken          502     upstream_broken            InternalServerError
 UpstreamRefused         502     upstream_refused           InternalServerError
+ProviderKeyMissing      502     provider_key_missing       InternalServerError
+ProviderKeyOrigin       502     provider_key_origin        InternalServerError
+ProviderKeyUnavailable  503     provider_key_unavailable   InternalServerError
 StoreUnavailable        503     store_unavailable          InternalServerError
 ProviderTimeout         504     upstream_timeout           InternalServerError
 ======================  ======  =========================  ==========================
@@ -46,6 +52,7 @@ from contextshift.errors import (
     ChatNotFound,
     Conflict,
     ContextShiftError,
+    EndpointNotAllowed,
     IdempotencyConflict,
     InvalidInput,
     ModelNotAllowed,
@@ -53,6 +60,11 @@ from contextshift.errors import (
     NotInLibrary,
     ProviderBroken,
     ProviderError,
+    ProviderKeyMissing,
+    ProviderKeyNotAllowed,
+    ProviderKeyOrigin,
+    ProviderKeyRequired,
+    ProviderKeyUnavailable,
     ProviderTimeout,
     ProviderUnreachable,
     ReplyLimitTooLarge,
@@ -105,6 +117,9 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     KeyRefused: _Row(401, "invalid_api_key", "authentication_error"),
     ModelNotAllowed: _Row(403, "model_not_allowed", "permission_error"),
     StrategyNotInPlan: _Row(403, "STRATEGY_NOT_IN_PLAN", "permission_error"),
+    ProviderKeyNotAllowed: _Row(403, "provider_key_not_allowed", "permission_error"),
+    ProviderKeyRequired: _Row(403, "provider_key_required", "permission_error"),
+    EndpointNotAllowed: _Row(403, "endpoint_not_allowed", "permission_error"),
     ScopeMissing: _Row(403, "scope_missing", "permission_error"),
     ModelNotFound: _Row(404, "model_not_found", _REQUEST),
     ChatNotFound: _Row(404, "chat_not_found", _REQUEST),
@@ -120,6 +135,9 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     ProviderUnreachable: _Row(502, "upstream_unreachable", _SERVER, retry=True),
     ProviderBroken: _Row(502, "upstream_broken", _SERVER),
     UpstreamRefused: _Row(502, "upstream_refused", _SERVER),
+    ProviderKeyMissing: _Row(502, "provider_key_missing", _SERVER),
+    ProviderKeyOrigin: _Row(502, "provider_key_origin", _SERVER),
+    ProviderKeyUnavailable: _Row(503, "provider_key_unavailable", _SERVER, retry=True),
     ProviderTimeout: _Row(504, "upstream_timeout", _SERVER),
     ProviderError: _Row(502, "upstream_error", _SERVER),
     StoreUnavailable: _Row(503, "store_unavailable", _SERVER, retry=True),

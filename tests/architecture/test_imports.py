@@ -16,7 +16,7 @@ SERVICE = ROOT / "functions"
 CORE_LEVELS = [
     {"media", "cutting"},
     {"nested"},
-    {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings"},
+    {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings", "endpoints"},
     {
         "messages",
         "words",

@@ -46,8 +46,10 @@ def cfn(text: str) -> Any:
 
 def resolved(template: dict[str, Any], **parameters: str) -> dict[str, Any]:
     """The template with these parameters' values, its conditions decided, and what they rule out gone."""
-    values = {name: str(p["Default"]) for name, p in template["Parameters"].items() if "Default" in p}
+    values: dict[str, Any] = {name: str(p["Default"]) for name, p in template["Parameters"].items() if "Default" in p}
     values |= parameters
+    lists = [name for name, p in template["Parameters"].items() if p["Type"] == "CommaDelimitedList"]
+    values |= {name: values[name].split(",") for name in lists}
 
     def decide(condition: Any) -> bool:
         ((operator, operand),) = condition.items()
@@ -65,6 +67,9 @@ def resolved(template: dict[str, Any], **parameters: str) -> dict[str, Any]:
             return NOTHING
         if node.keys() == {"Ref"}:
             return values.get(node["Ref"], node)
+        if node.keys() == {"Fn::Join"}:
+            separator, parts = node["Fn::Join"]
+            return separator.join(put_in(parts))
         if node.keys() == {"Fn::If"}:
             name, yes, no = node["Fn::If"]
             return put_in(yes if decide(template["Conditions"][name]) else no)
@@ -115,6 +120,7 @@ def route(resources: dict[str, Any], method: str, path: str) -> tuple[str, dict[
 def statements(resources: dict[str, Any]) -> list[dict[str, Any]]:
     roles = [r for r in resources.values() if r["Type"] == "AWS::IAM::Role"]
     policies = [policy for role in roles for policy in role["Properties"].get("Policies", [])]
+    policies += [r["Properties"] for r in resources.values() if r["Type"] == "AWS::IAM::RolePolicy"]
     return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
@@ -246,6 +252,44 @@ def test_each_table_grants_what_the_code_does_with_it() -> None:
     }
 
 
+KEY_ACTIONS = ("secretsmanager:", "ssm:", "kms:")
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf"
+
+
+def grants_of_keys(**parameters: str) -> dict[str, Any]:
+    """What the functions may read keys from, by action."""
+    given = [(s["Action"], s["Resource"]) for s in statements(stack(**parameters))]
+    return {action: where for (action, *_), where in given if action.startswith(KEY_ACTIONS)}
+
+
+def test_no_secret_may_be_read_until_one_is_named() -> None:
+    assert grants_of_keys() == {}
+
+
+def test_the_one_secret_that_is_named_may_be_read_and_no_other() -> None:
+    assert grants_of_keys(ProviderKeysSecretArn=SECRET) == {"secretsmanager:GetSecretValue": SECRET}
+    assert grants_of_keys(AccountKeySecretArns=f"{SECRET},{SECRET}2") == {
+        "secretsmanager:GetSecretValue": [SECRET, SECRET + "2"]
+    }
+
+
+def test_the_one_parameter_that_is_named_may_be_read_and_no_other() -> None:
+    arn = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter${ProviderKeysParameter}"
+    assert grants_of_keys(ProviderKeysParameter="/bastion/keys") == {"ssm:GetParameter": {"Fn::Sub": arn}}
+
+
+def test_a_kms_key_of_ones_own_may_decrypt_and_nothing_else() -> None:
+    assert grants_of_keys(ProviderKeysKmsKeyArn="arn:kms") == {"kms:Decrypt": "arn:kms"}
+
+
+def test_no_key_stands_in_the_environment_only_where_it_is() -> None:
+    properties = stack(ProviderKeysSecretArn=SECRET, ProviderKeysParameter="/keys")["StreamFunction"]["Properties"]
+    variables = properties["Environment"]["Variables"]
+    assert variables["BASTION_PROVIDER_KEYS_SECRET"] == SECRET
+    assert variables["BASTION_PROVIDER_KEYS_PARAMETER"] == "/keys"
+    assert "resolve:" not in json.dumps(stack(ProviderKeysSecretArn=SECRET))
+
+
 def test_the_data_plane_cannot_write_api_keys() -> None:
     (write,) = [s for s in statements(stack()) if s["Sid"] == "WriteCalibration"]
     assert write["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["A#*"]}}
@@ -282,9 +326,10 @@ def test_optional_settings_are_absent_until_they_are_given() -> None:
     def names(**parameters: str) -> set[str]:
         return set(stack(**parameters)["ApiFunction"]["Properties"]["Environment"]["Variables"])
 
-    optional = {"BASTION_CONFIG", "OPENAI_API_KEY"}
+    optional = {"BASTION_CONFIG", "BASTION_PROVIDER_KEYS_SECRET", "BASTION_PROVIDER_KEYS_PARAMETER"}
     assert not names() & optional
-    assert names(ConfigFile="/opt/bastion.toml", ProviderKeysSecretArn="arn:secret") >= optional
+    given = {"ConfigFile": "/opt/bastion.toml", "ProviderKeysSecretArn": SECRET, "ProviderKeysParameter": "/keys"}
+    assert names(**given) >= optional
     assert names() >= {"BASTION_CONTROL_TABLE", "BASTION_CHATS_TABLE", "BASTION_VOCAB", "BASTION_CORS_ORIGINS"}
 
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from bastion.auth import Authenticator
 from bastion.endpoints.chats import chat_id_of, shown_message
-from bastion.endpoints.reading import FORWARDED, deadline_of, read_body
+from bastion.endpoints.reading import FORWARDED, deadline_of, provider_key_of, read_body
 from bastion.problems import problem_of
 from bastion.respond import BUFFERED, Reply
 from bastion.wire import chats as wire
@@ -87,6 +87,7 @@ class GenerationsEndpoint:
             dialect=_DIALECT,
             headers={name: request.headers[name] for name in FORWARDED if name in request.headers and name != "accept"},
             deadline=deadline_of(request),
+            provider_key=provider_key_of(request),
             idempotency_key=request.headers.get("idempotency-key"),
             request=hashlib.sha256(raw).hexdigest(),
         )

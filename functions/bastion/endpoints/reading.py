@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.requests import Request
 
 from bastion.problems import BodyTooLarge
@@ -17,6 +19,7 @@ __all__ = [
     "FORWARDED",
     "call_of",
     "deadline_of",
+    "provider_key_of",
     "read_body",
     "read_call",
     "read_include",
@@ -26,6 +29,9 @@ __all__ = [
 
 FORWARDED = ("content-type", "accept", "idempotency-key", "openai-beta", "x-client-request-id")
 """Request headers that go upstream; never credentials, cookies, organisation or telemetry."""
+PROVIDER_KEY_HEADER = "X-Bastion-Provider-Key"
+"""The caller's own key, alone, for the provider of the model that is asked for: no other provider ever gets it."""
+_PROVIDER_KEY = re.compile(r"[\x21-\x7e]{1,4096}\Z")
 _ENDING = 1.5
 """Seconds before a host's deadline by which an answer of our own must be on its way."""
 _OPENAI_CHAT = OpenAIChat()
@@ -71,7 +77,19 @@ def call_of(request: Request, access: Access, body: JsonBody, overrides: Overrid
         overrides=overrides,
         headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
         deadline=deadline_of(request),
+        provider_key=provider_key_of(request),
     )
+
+
+def provider_key_of(request: Request) -> str | None:
+    """Return the caller's own key. An empty one is refused: the caller means to use its own, and not ours."""
+    given = request.headers.getlist(PROVIDER_KEY_HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or not _PROVIDER_KEY.match(given[0]):
+        message = "must be one key, of visible ASCII characters and without a scheme"
+        raise InvalidInput(message, PROVIDER_KEY_HEADER, "invalid_provider_key")
+    return given[0]
 
 
 def read_include(request: Request, default: frozenset[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ import re
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
-from bastion.endpoints.reading import FORWARDED, deadline_of, read_body, read_overrides_of
+from bastion.endpoints.reading import FORWARDED, deadline_of, provider_key_of, read_body, read_overrides_of
 from bastion.problems import RouteNotFound
 from bastion.respond import Reply, StreamReply, answer_reply, while_connected
 from bastion.wire.relayed import RelayDialect, StatefulRoute, read_relayed
@@ -68,6 +68,7 @@ class Relayed:
             priced_by_tokens=path in _PRICED_BY_TOKENS,
             headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
             deadline=deadline_of(request),
+            provider_key=provider_key_of(request),
         )
         answer = await while_connected(request.scope, request.receive, relay(self._exchange, call))
         return Reply(b"", 499) if answer is None else answer_reply(answer)

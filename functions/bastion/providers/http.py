@@ -1,69 +1,180 @@
 """An OpenAI-compatible upstream over httpx: bytes out, bytes in, its errors as ours.
 
 Nothing is decoded: the answer is asked for uncompressed, and its raw chunks are handed on. Redirects are
-never followed: a credential goes to its one origin.
+never followed: a credential goes to its one origin. Whose key goes where is decided here and nowhere else::
+
+    call brings                      sent to                     opened by
+    nothing                          the provider's base URL     the deployment's key
+    a key                            the provider's base URL     that key
+    an endpoint of the account       the account's base URL      the account's key, from its secret
+    an endpoint and a key            the account's base URL      that key
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import httpx
 
-from contextshift.errors import ProviderBroken, ProviderTimeout, ProviderUnreachable
-from contextshift.ports import ProviderAnswer, ProviderCall
+from bastion.providers.accounts import AccountEndpoints
+from bastion.providers.keys import FixedKey, KeySource, ProviderKey
+from bastion.providers.origins import origin_of
+from contextshift.errors import (
+    EndpointNotAllowed,
+    ProviderBroken,
+    ProviderError,
+    ProviderKeyMissing,
+    ProviderKeyOrigin,
+    ProviderKeyUnavailable,
+    ProviderTimeout,
+    ProviderUnreachable,
+)
+from contextshift.ports import EventLog, ProviderAnswer, ProviderCall
 
-__all__ = ["HttpProvider", "new_client"]
+__all__ = ["HttpProvider", "Upstream"]
 
-CONNECT_TIMEOUT = 5.0
-"""Seconds to make a connection; how long an answer may take is the call's deadline."""
+_CONNECT_PAUSES = (0.1, 0.3)
+"""Seconds, give or take a half, before a connection that failed is tried again: nothing was sent by then."""
+_CONNECT_WITHIN = 6.0
+"""Seconds after the first try in which another may begin."""
+_TO_PUT_RIGHT = (EndpointNotAllowed, ProviderKeyMissing, ProviderKeyOrigin, ProviderKeyUnavailable)
+_WITH_OUR_KEY_ONLY = frozenset(
+    ("authorization", "api-key", "x-api-key", "cookie", "proxy-authorization", "openai-organization", "openai-project")
+)
+"""Configured headers that say who the deployment is: they do not go with a key that is not the deployment's."""
 
 
-def new_client() -> httpx.AsyncClient:
-    """Make the one client of a process: it keeps connections alive between calls and reads no environment."""
-    limits = httpx.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=60)
-    timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT)
-    # One client serves every account: a cookie that one call brought must never go out with another.
-    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return httpx.AsyncClient(
-        cookies=no_cookies, limits=limits, timeout=timeout, follow_redirects=False, trust_env=False
-    )
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """What is configured of an upstream."""
+
+    name: str
+    base_url: str
+    auth: str = "bearer"
+    """How a key is sent: ``bearer``, or ``header:NAME``."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Where one call goes, and what opens it."""
+
+    client: httpx.AsyncClient
+    base_url: str
+    key: ProviderKey | None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source: KeySource | None = None
+    """Who must hear that the key was refused."""
 
 
 class HttpProvider:
-    """Sends to one base URL with one credential."""
+    """Sends to one upstream, or to what an account has in its place."""
 
     def __init__(
         self,
         client: httpx.AsyncClient,
-        base_url: str,
-        headers: Mapping[str, str] | None = None,
-        query: Mapping[str, str] | None = None,
+        upstream: Upstream,
+        keys: KeySource | None = None,
+        accounts: AccountEndpoints | None = None,
+        log: EventLog | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._client = client
-        self._base_url = base_url.rstrip("/")
-        self._headers = {"accept-encoding": "identity", "user-agent": "bastion", **(headers or {})}
-        self._query = dict(query or {})
+        self._upstream = upstream
+        self._origin = origin_of(upstream.base_url)
+        self._keys = FixedKey(None) if keys is None else keys
+        self._accounts = accounts
+        self._log = log
+        self._jitter = jitter
+        self._headers = {name.lower(): value for name, value in upstream.headers.items()}
+        self._neutral = {name: value for name, value in self._headers.items() if name not in _WITH_OUR_KEY_ONLY}
 
     async def send(self, call: ProviderCall) -> ProviderAnswer:
         """Send a call; return once the head of the answer is there."""
-        headers = {"content-type": "application/json", **call.headers, **self._headers}
-        request = self._client.build_request(
+        try:
+            route = await self._routed(call)
+            response = await self._connected(route.client, self._request(call, route))
+        except ProviderError as error:
+            self._note(call, error)
+            raise
+        if response.status_code == 401 and route.source is not None and route.key is not None:
+            route.source.refused(route.key)
+        return _HttpAnswer(response)
+
+    async def _routed(self, call: ProviderCall) -> _Route:
+        """Decide where a call goes and what opens it. Raises a ProviderError, ProviderKeyRequired."""
+        if call.endpoint is not None:
+            if self._accounts is None:
+                raise EndpointNotAllowed
+            key, source = await self._accounts.key(call.endpoint, call.account, call.key)
+            return _Route(self._accounts.client(), call.endpoint.base_url, key, source=source)
+        base_url, query = self._upstream.base_url, self._upstream.query
+        if call.key is not None:
+            return _Route(self._client, base_url, ProviderKey(call.key, self._origin), self._neutral, query)
+        ours = await self._keys.get()
+        if ours is not None and ours.account is not None:
+            raise ProviderKeyOrigin("the provider's key is an account's own")
+        bound = None if ours is None else ours.for_origin(self._origin)
+        return _Route(self._client, base_url, bound, self._headers, query, self._keys)
+
+    def _request(self, call: ProviderCall, route: _Route) -> httpx.Request:
+        headers = {"content-type": "application/json", **{name.lower(): text for name, text in call.headers.items()}}
+        headers |= {"accept-encoding": "identity", "user-agent": "bastion", **route.headers}
+        if route.key is not None:
+            headers |= self._opened(route.key, route.base_url)
+        return route.client.build_request(
             call.method,
-            self._base_url + call.path,
+            route.base_url.rstrip("/") + call.path,
             content=call.body,
             headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()],
-            params=self._query or None,
+            params=dict(route.query) or None,
         )
-        try:
-            return _HttpAnswer(await self._client.send(request, stream=True))
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise ProviderUnreachable("the provider cannot be reached") from error
-        except httpx.TimeoutException as error:
-            raise ProviderTimeout("the provider did not answer in time") from error
-        except httpx.HTTPError as error:
-            raise ProviderBroken("the provider's answer broke off") from error
+
+    def _opened(self, key: ProviderKey, base_url: str) -> dict[str, str]:
+        """Return the header with a key: the one place where a key is put into a request."""
+        text = key.for_origin(origin_of(base_url)).text
+        if self._upstream.auth == "bearer":
+            return {"authorization": f"Bearer {text}"}
+        return {self._upstream.auth.removeprefix("header:").lower(): text}
+
+    async def _connected(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        """Send a request, trying again where no connection could be made. Raises a ProviderError."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + _CONNECT_WITHIN
+        for pause in (*_CONNECT_PAUSES, None):
+            try:
+                return await client.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                if pause is None or loop.time() + 2 * pause > latest:
+                    raise ProviderUnreachable("the provider cannot be reached") from error
+                await asyncio.sleep(pause * (0.5 + self._jitter()))
+            except httpx.PoolTimeout as error:
+                raise ProviderUnreachable("the provider cannot be reached: too many calls at once") from error
+            except httpx.TimeoutException as error:
+                raise ProviderTimeout("the provider did not answer in time") from error
+            except httpx.HTTPError as error:
+                raise ProviderBroken("the provider's answer broke off") from error
+        raise AssertionError("the last try returns or raises")
+
+    def _note(self, call: ProviderCall, error: ProviderError) -> None:
+        """Leave an event of what an operator, or an account, must put right; never with a key in it."""
+        if self._log is None or not isinstance(error, _TO_PUT_RIGHT):
+            return
+        self._log.emit(
+            {
+                "event": "provider-refused",
+                "provider": self._upstream.name,
+                "account": call.account,
+                "code": error.code,
+                "cause": str(error),
+                "own_endpoint": call.endpoint is not None,
+            }
+        )
 
 
 class _HttpAnswer:

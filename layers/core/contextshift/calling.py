@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from contextshift.answer import EVENT_STREAM, header_of, readable_type
-from contextshift.errors import ProviderBroken, ProviderTimeout, ProviderUnreachable
+from contextshift.errors import ProviderBroken, ProviderTimeout
 from contextshift.overflow import Overflow, recognise
 from contextshift.planner import AnswerReader, Dialect
 from contextshift.ports import Clock, Provider, ProviderAnswer, ProviderCall, Random
@@ -28,7 +28,6 @@ MAX_HELD = 64 * 1024
 MAX_REPEATS = 2
 MOST_WAIT = 2.0
 """Seconds of waiting before a repeat at the most: who is told to wait longer is better told so."""
-FIRST_WAIT = 0.1
 NOT_JSON = "UPSTREAM_NOT_JSON"
 """What a reader says of an answer that is not a JSON object."""
 _BUSY = (429, 503)
@@ -68,9 +67,9 @@ class Caller:
     async def call(self, provider: Provider, call: ProviderCall, dialect: Dialect, *, streams: bool) -> Received:
         """Send, and return what came: a buffered answer whole, a stream up to its first content.
 
-        Sent again: what never reached the provider, and what it put off (429, 503 with ``Retry-After``) for a time
-        that is short and within the deadline. A request that can never fit is not put off, it is refused.
-        Raises a ProviderError.
+        Sent again: what the provider put off (429, 503 with ``Retry-After``) for a time that is short and within the
+        deadline; a request that can never fit is not put off, it is refused. What could not connect, a provider's
+        adapter tries again by itself. Raises a ProviderError.
         """
         return await self._repeated(call, lambda: self._received(provider, call, dialect, streams=streams))
 
@@ -79,24 +78,17 @@ class Caller:
         return await self._repeated(call, lambda: self._unread(provider, call, dialect))
 
     async def _repeated(self, call: ProviderCall, send: Callable[[], Awaitable[Received]]) -> Received:
-        for repeats in range(MAX_REPEATS + 1):
-            try:
-                received = await send()
-            except ProviderUnreachable:
-                wait: float | None = FIRST_WAIT * 2**repeats
-                if repeats == MAX_REPEATS or not self._may_wait(wait, call):
-                    raise
-            else:
-                wait = _put_off(received)
-                if repeats == MAX_REPEATS or not self._may_wait(wait, call) or received.overflow is not None:
-                    return received
-                await received.upstream.aclose()
-            await asyncio.sleep(self._with_jitter(wait or 0.0))
-        raise AssertionError("the last round returns or raises")
+        for _ in range(MAX_REPEATS):
+            received = await send()
+            wait = _put_off(received)
+            if wait is None or not self._may_wait(wait, call) or received.overflow is not None:
+                return received
+            await received.upstream.aclose()
+            await asyncio.sleep(self._with_jitter(wait))
+        return await send()
 
-    def _may_wait(self, seconds: float | None, call: ProviderCall) -> bool:
-        left = self.seconds_left(call.deadline)
-        return seconds is not None and seconds <= MOST_WAIT and 2 * seconds < left
+    def _may_wait(self, seconds: float, call: ProviderCall) -> bool:
+        return seconds <= MOST_WAIT and 2 * seconds < self.seconds_left(call.deadline)
 
     def _with_jitter(self, seconds: float) -> float:
         """Return up to half as long again: those who were put off together do not come back together."""

@@ -14,6 +14,8 @@
     ├── ModelNotFound                no catalogue entry, alias or pattern        404
     ├── ModelNotAllowed              the account's compliance rules say no       403
     ├── StrategyNotInPlan            the plan does not list the strategy         403
+    ├── ProviderKeyNotAllowed        the account may not bring a provider's key  403
+    ├── ProviderKeyRequired          its own endpoint needs a key of its own     403
     ├── CounterFault                 a token counter raised or returned nonsense
     ├── Conflict                     somebody else changed it meanwhile           409
     ├── IdempotencyConflict          the key was used for another request         409
@@ -26,6 +28,10 @@
         ├── ProviderUnreachable      no connection                               502
         ├── ProviderTimeout          the deadline came first                     504
         ├── ProviderBroken           the answer stopped or made no sense         502
+        ├── EndpointNotAllowed       an account's endpoint that is not public    403
+        ├── ProviderKeyMissing       no such secret, no access, or unreadable    502
+        ├── ProviderKeyOrigin        the key belongs to another origin           502
+        ├── ProviderKeyUnavailable   the key cannot be read now                  503
         └── UpstreamRefused          the provider answered with an error          502
 
 Each class carries one stable ``code``, upper snake case. ``bastion.problems`` maps the tree to HTTP.
@@ -42,6 +48,7 @@ __all__ = [
     "Conflict",
     "ContextShiftError",
     "CounterFault",
+    "EndpointNotAllowed",
     "IdempotencyConflict",
     "InvalidBody",
     "InvalidInput",
@@ -52,6 +59,11 @@ __all__ = [
     "NotInLibrary",
     "ProviderBroken",
     "ProviderError",
+    "ProviderKeyMissing",
+    "ProviderKeyNotAllowed",
+    "ProviderKeyOrigin",
+    "ProviderKeyRequired",
+    "ProviderKeyUnavailable",
     "ProviderTimeout",
     "ProviderUnreachable",
     "ReplyLimitTooLarge",
@@ -194,6 +206,24 @@ class StrategyNotInPlan(ContextShiftError):
         self.strategy = strategy
 
 
+class ProviderKeyNotAllowed(ContextShiftError):
+    """Raise when a call brings a provider's key and the account's settings do not allow that."""
+
+    code = "PROVIDER_KEY_NOT_ALLOWED"
+
+    def __init__(self) -> None:
+        super().__init__("this account may not bring its own provider key (setting provider_keys)")
+
+
+class ProviderKeyRequired(ContextShiftError):
+    """Raise when the account has its own endpoint for a provider, and no key of its own for it."""
+
+    code = "PROVIDER_KEY_REQUIRED"
+
+    def __init__(self) -> None:
+        super().__init__("the account's own endpoint is only used with the account's own key")
+
+
 class CounterFault(ContextShiftError):
     """Raise when a token counter raises, or returns something that is not a count, for message ``index``."""
 
@@ -279,3 +309,31 @@ class UpstreamRefused(ProviderError):
     def __init__(self, status: int) -> None:
         super().__init__(f"the provider answered with an error (status {status})")
         self.status = status
+
+
+class EndpointNotAllowed(ProviderError):
+    """Raise when an account's own endpoint is no public address: nothing was sent, nor connected to."""
+
+    code = "ENDPOINT_NOT_ALLOWED"
+
+    def __init__(self) -> None:
+        # Not which address: a refusal must tell nobody what a name resolves to inside.
+        super().__init__("the account's own endpoint is not at a public address")
+
+
+class ProviderKeyMissing(ProviderError):
+    """Raise when the provider's key is not where the configuration says, or makes no sense there."""
+
+    code = "PROVIDER_KEY_MISSING"
+
+
+class ProviderKeyOrigin(ProviderError):
+    """Raise when a key is bound to another origin, or another account, than the call would be sent for."""
+
+    code = "PROVIDER_KEY_ORIGIN"
+
+
+class ProviderKeyUnavailable(ProviderError):
+    """Raise when the provider's key cannot be read now: nothing was sent."""
+
+    code = "PROVIDER_KEY_UNAVAILABLE"

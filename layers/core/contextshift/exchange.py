@@ -24,7 +24,7 @@ from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_
 from contextshift.ledger import Ledger, Matter
 from contextshift.measuring import Measure, Question
-from contextshift.planner import AnswerReader, Call, Planned, Planner
+from contextshift.planner import AnswerReader, Call, Planned, Planner, outgoing
 from contextshift.ports import Access, AuditWriter, Clock, EventLog, Provider, ProviderCall, Random
 from contextshift.report import context_headers
 from contextshift.settings import Settings
@@ -154,7 +154,7 @@ class _Completion:
     def _outgoing(self, planned: Planned) -> ProviderCall:
         call, decision = self._call, planned.decision
         body = call.body.spliced(decision.used.model.upstream_name, decision.edits())
-        return ProviderCall(call.dialect.path, body, call.headers, deadline=self.course.deadline)
+        return outgoing(call, body, decision.used.model.provider, planned.settings, self.course.deadline)
 
     async def _answered(self, received: Received) -> Answer:
         upstream = received.upstream

@@ -20,7 +20,7 @@ from typing import Any
 
 from contextshift.body import Edits
 from contextshift.budget import Budget, requested_reply
-from contextshift.catalogue import Catalogue, Model, check_allowed, cost_fault, reserve_for
+from contextshift.catalogue import Catalogue, Model, check_allowed, compliance_fault, cost_fault, reserve_for
 from contextshift.choosing import Candidate, choose_larger
 from contextshift.errors import (
     ContextShiftError,
@@ -237,7 +237,7 @@ def _larger(
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
         asked.model,
-        catalogue.models.values(),
+        [model for model in catalogue.models.values() if question.opens(model.provider)],
         needs,
         question.settings,
         question.allowed,
@@ -245,7 +245,17 @@ def _larger(
         is_counted,
         question.today,
     )
-    return (None if winner is None else measured_by(winner)), candidates
+    return (None if winner is None else measured_by(winner)), [*candidates, *_keyless(question, asked, catalogue)]
+
+
+def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:
+    """Return the models that no key may be sent to in this call, as passed over."""
+    rules, allowed = question.settings.compliance, question.allowed
+    return [
+        Candidate(model, False, str(compliance_fault(model, rules, allowed) or Passed.PROVIDER_KEY))
+        for model in catalogue.models.values()
+        if model.name != asked.model.name and not question.opens(model.provider)
+    ]
 
 
 def _reply_at_fault(question: Question, asked: Measure) -> ReplyLimitTooLarge | None:

@@ -26,7 +26,7 @@ from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
 from contextshift.ledger import Matter
-from contextshift.planner import AnswerReader, Dialect, Planned
+from contextshift.planner import AnswerReader, Dialect, Planned, check_key, outgoing
 from contextshift.ports import Access, AuditEnd, ProviderCall, Ticket
 from contextshift.rehearsal import Rehearsal
 from contextshift.replying import Reply, saving
@@ -63,6 +63,8 @@ class Generate:
     idempotency_key: str | None = None
     request: str = ""
     """SHA-256 of the request: the same key may only ask for the same again."""
+    provider_key: str | None = field(default=None, repr=False)
+    """The caller's own key for the provider of the model asked for."""
 
 
 class Generations:
@@ -105,7 +107,8 @@ class Running:
         self._staged = staged
         deadline = self._x.deadline(call.deadline)
         settings = replace(staged.question.settings, chat_id=call.chat_id, audit="required")
-        self._question = replace(staged.question, settings=settings)
+        key_provider = check_key(call, settings, staged.question.model.provider)
+        self._question = replace(staged.question, settings=settings, key_provider=key_provider)
         self.ledger = self._x.ledger(call.access, settings, deadline)
         self.course = Course(self._x.caller, self.ledger, self, deadline)
         self._attempts = Attempts(self._x, self.ledger, call.access, call.dialect, self._outgoing)
@@ -217,7 +220,7 @@ class Running:
         model = planned.decision.used.model
         request = self._staged.request(model.upstream_name, sent_messages(planned.decision, planned.question))
         body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
-        return ProviderCall(self._call.dialect.path, body, self._call.headers, deadline=self.course.deadline)
+        return outgoing(self._call, body, model.provider, planned.settings, self.course.deadline)
 
     async def _save_user_message(self) -> MessageRecord | None:
         wanted = self._call.wanted

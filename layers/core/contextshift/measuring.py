@@ -49,6 +49,8 @@ class Question:
     """Bytes of the request as it came, where bytes may stand for a count; None where it must be exact."""
     calibration: Calibration = field(default_factory=Calibration)
     """What corrects approximate counts of this account, frozen for this request."""
+    key_provider: str | None = None
+    """The provider whose key the caller brought: no other may be called. None: the deployment's keys are used."""
     notes: tuple[Mapping[str, Any], ...] = ()
     """What was found on the way to the question, for the diagnostics."""
     assembled: bool = False
@@ -59,6 +61,13 @@ class Question:
     """What the model was found in and another is chosen from, where it is not the deployment's own."""
     today: str = ""
     """As an ISO date: no model is chosen that has been shut down by then; empty where nobody says."""
+
+    def opens(self, provider: str) -> bool:
+        """Whether there is a key with which this call may go to a provider."""
+        if self.key_provider is not None:
+            return provider == self.key_provider
+        endpoint = self.settings.endpoint(provider)
+        return endpoint is None or endpoint.secret is not None
 
 
 @dataclass(frozen=True, slots=True)

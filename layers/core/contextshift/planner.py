@@ -14,13 +14,13 @@ from typing import Any, Protocol
 from contextshift.body import JsonBody
 from contextshift.calibration import Calibration, corrected
 from contextshift.catalogue import Catalogue, Model, check_allowed
-from contextshift.errors import InvalidSetting, StoreUnavailable
+from contextshift.errors import InvalidSetting, ProviderKeyNotAllowed, ProviderKeyRequired, StoreUnavailable
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
 from contextshift.overflow import Overflow
 from contextshift.overlay import overlaid
-from contextshift.ports import Access, Clock
+from contextshift.ports import Access, Clock, ProviderCall
 from contextshift.recovery import tightened
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
@@ -28,7 +28,7 @@ from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 from contextshift.tokens import TokenCounter
 
-__all__ = ["AnswerReader", "Call", "Dialect", "Planned", "Planner"]
+__all__ = ["AnswerReader", "Call", "Carrier", "Dialect", "Planned", "Planner", "check_key", "outgoing"]
 
 
 _OVERLAYS = 64
@@ -89,6 +89,58 @@ class Call:
     """To pass on: an allow-list, never credentials."""
     deadline: float | None = None
     """Epoch seconds by which the client must have its answer."""
+    provider_key: str | None = field(default=None, repr=False)
+    """The caller's own key for the provider of the model asked for."""
+
+
+class Carrier(Protocol):
+    """A call of any kind, as far as sending it needs."""
+
+    @property
+    def access(self) -> Access:
+        """Whose call it is."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it reads on the wire."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """To pass on."""
+
+    @property
+    def provider_key(self) -> str | None:
+        """The caller's own key."""
+
+
+def outgoing(call: Carrier, body: bytes, provider: str, settings: Settings, deadline: float) -> ProviderCall:
+    """Return what is sent to a provider: with the caller's key where it brought one, to the account's endpoint.
+
+    A plan never chooses a provider that the caller's key is not for (`Question.opens`).
+    """
+    return ProviderCall(
+        call.dialect.path,
+        body,
+        call.headers,
+        deadline=deadline,
+        account=call.access.account,
+        key=call.provider_key,
+        endpoint=settings.endpoint(provider),
+    )
+
+
+def check_key(call: Carrier, settings: Settings, provider: str) -> str | None:
+    """Return the provider that the caller's key is for, None where it brought none.
+
+    Raises ProviderKeyNotAllowed where the account does not let callers bring keys, and ProviderKeyRequired where its
+    own endpoint has no other.
+    """
+    if call.provider_key is not None and settings.provider_keys != "caller":
+        raise ProviderKeyNotAllowed
+    endpoint = settings.endpoint(provider)
+    if call.provider_key is None and endpoint is not None and endpoint.secret is None:
+        raise ProviderKeyRequired
+    return None if call.provider_key is None else provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +207,8 @@ class Planner:
     def question(self, call: Call) -> Question:
         """Resolve settings and model, and check them: after this only the prompt's size can go wrong.
 
-        Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan.
+        Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan, ProviderKeyNotAllowed,
+        ProviderKeyRequired.
         """
         access = call.access
         settings = self.settings(access, call.overrides, (Level.REQUEST,))
@@ -177,6 +230,7 @@ class Planner:
             calibration=calibration,
             catalogue=catalogue,
             today=self._today(),
+            key_provider=check_key(call, settings, model.provider),
         )
 
     def settings(

@@ -1,5 +1,7 @@
 """What the use cases need from the outside, as the smallest verbs: stores, provider, clock, random.
 
+Over 350 lines because all ports stand in one place: who writes an adapter, or asks what is asked of one, reads this.
+
 Everything that does I/O is async. Adapters translate their driver's errors into `errors`, so none of
 a driver's types crosses a port. `contextshift.fakes` ships an in-memory implementation of each.
 
@@ -16,6 +18,7 @@ from typing import Any, Protocol
 
 from contextshift.audit import AuditStatus
 from contextshift.calibration import Calibration
+from contextshift.endpoints import Endpoint
 
 __all__ = [
     "Access",
@@ -318,6 +321,12 @@ class ProviderCall:
     method: str = "POST"
     deadline: float | None = None
     """Epoch seconds by which the whole answer must have come; None means the provider's own limits."""
+    account: str = ""
+    """Whose call this is."""
+    key: str | None = field(default=None, repr=False)
+    """The caller's own key for this provider, to be sent instead of the deployment's; to its origin and no other."""
+    endpoint: Endpoint | None = None
+    """The account's own address in the place of the provider's; only ever opened by a key of that account."""
 
 
 class ProviderAnswer(Protocol):

@@ -65,6 +65,8 @@ class Passed(StrEnum):
     CERTIFICATION = "compliance-certification"
     RETENTION = "compliance-retention"
     NOT_ALLOWED = "compliance-model"
+    PROVIDER_KEY = "provider-key"
+    """Its provider is not the one that the caller's key is for, or has no key that this call may use."""
     COST = "cost"
     SHUTDOWN = "shutdown"
     """Its provider has announced its end for today or before."""

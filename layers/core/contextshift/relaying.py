@@ -20,8 +20,8 @@ from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Token, Warning_, sf_item
 from contextshift.ledger import Matter
-from contextshift.planner import AnswerReader, Dialect
-from contextshift.ports import Access, ProviderCall
+from contextshift.planner import AnswerReader, Dialect, check_key, outgoing
+from contextshift.ports import Access
 from contextshift.reasons import Passed
 from contextshift.settings import Overrides, Settings
 
@@ -59,6 +59,8 @@ class RelayCall:
     """Whether its text is all that is paid for: not so for pictures and sound."""
     headers: Mapping[str, str] = field(default_factory=dict)
     deadline: float | None = None
+    provider_key: str | None = field(default=None, repr=False)
+    """The caller's own key for the provider of the model."""
 
 
 class _Relayed:
@@ -98,12 +100,13 @@ async def relay(exchange: Exchange, call: RelayCall) -> Answer:
     settings = replace(planner.settings(access, call.overrides), chat_id=None)
     model = planner.catalogue_of(access).resolve(call.body.model)
     check_allowed(model, settings.compliance, access.models)
+    check_key(call, settings, model.provider)
     _check_cost(call, model, settings)
     relayed = _Relayed(exchange, call, model, settings)
     async with relayed.course.ending_on_failure():
         body = call.body.sent(model.upstream_name)
-        outgoing = ProviderCall(call.dialect.path, body, call.headers, deadline=relayed.course.deadline)
-        received = await exchange.caller.pass_through(exchange.provider(model.provider), outgoing, call.dialect)
+        sent = outgoing(call, body, model.provider, settings, relayed.course.deadline)
+        received = await exchange.caller.pass_through(exchange.provider(model.provider), sent, call.dialect)
     upstream = received.upstream
     events = header_of(upstream, "content-type").lower().startswith(EVENT_STREAM)
     shown = [*returned(upstream.headers, "content-length"), *relayed.headers()]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from contextshift.endpoints import EXPECTED_ENDPOINTS, Endpoint, is_endpoints
 from contextshift.errors import InvalidSetting, StrategyNotInPlan
 
 __all__ = [
@@ -118,12 +119,21 @@ class Settings:
     """Newest messages in which lore looks for its keys, where neither entry nor book says."""
     lore_share: float = 0.25
     """The part of the budget that lore may take."""
+    provider_keys: str = "deployment"
+    """``caller``: a call may bring the key of its model's provider, and is then sent with that key."""
+    endpoints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The account's own addresses by provider; see `endpoint`."""
     compliance: Compliance = Compliance()
     levels: Mapping[str, Level] = field(default_factory=dict)
 
     def level(self, name: str) -> Level:
         """Return who decided a setting."""
         return self.levels.get(name, Level.DEFAULT)
+
+    def endpoint(self, provider: str) -> Endpoint | None:
+        """Return the account's own endpoint in the place of a provider's, None where it has none."""
+        given = self.endpoints.get(provider)
+        return None if given is None else Endpoint(**given)
 
     def shown(self) -> dict[str, dict[str, Any]]:
         """Return ``{name: {value, level}}`` of both switches and of everything that somebody set."""
@@ -146,6 +156,8 @@ class Settings:
             "calibration": self.calibration,
             "scan_depth": self.scan_depth,
             "lore_share": self.lore_share,
+            "provider_keys": self.provider_keys,
+            "endpoints": {name: given["base_url"] for name, given in self.endpoints.items()},
         }
         always = ("context_swapping", "smart_truncation")
         return {
@@ -211,6 +223,8 @@ _ACCOUNT_ONLY: dict[str, tuple[_Check, str]] = {
     "system_prompt": (lambda value: isinstance(value, str) and len(value) <= 200_000, "a text"),
     "scan_depth": (lambda value: _is_count(value) and value <= 10_000, "a number of messages"),
     "lore_share": (lambda value: _is_amount(value) and value <= 1, "a number from 0 to 1"),
+    "provider_keys": (lambda value: value in ("deployment", "caller"), '"deployment" or "caller"'),
+    "endpoints": (is_endpoints, EXPECTED_ENDPOINTS),
 }
 _CAMEL = re.compile(r"(?<=[a-z])([A-Z])")
 
