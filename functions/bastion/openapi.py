@@ -76,7 +76,7 @@ def _answer(operation: Operation) -> dict[str, Any]:
     elif operation.free_answer is not None:
         content[operation.free_answer] = {"schema": _FREE}
     if operation.streams:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {"schema": {}}
     return {"description": operation.summary, **({"content": content} if content else {})}
 
 

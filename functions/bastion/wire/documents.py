@@ -57,6 +57,7 @@ class Health(Shape, kw_only=True):
     """That the service is alive."""
 
     status: str
+    version: str
 
 
 class Pricing(Shape, kw_only=True):
@@ -66,9 +67,10 @@ class Pricing(Shape, kw_only=True):
     cached_input: float | None
     cache_write: float | None
     output: float | None
+    tiers: list[dict[str, Any]]
 
 
-class Model(Shape, kw_only=True, forbid_unknown_fields=False):
+class Model(Shape, kw_only=True):
     """A model that the account may use."""
 
     id: str
@@ -81,6 +83,7 @@ class Model(Shape, kw_only=True, forbid_unknown_fields=False):
     max_completion_tokens: int | None
     pricing: Pricing
     supported_parameters: list[str]
+    parameter_limits: dict[str, Any]
     capabilities: list[str]
     regions: list[str] | None
     tokenizer: str | None
@@ -105,7 +108,7 @@ class Tokenizer(Shape, kw_only=True):
     version: int | UnsetType = UNSET
 
 
-class Budget(Shape, kw_only=True, forbid_unknown_fields=False):
+class Budget(Shape, kw_only=True):
     """The room there was, in tokens."""
 
     window: int | None
@@ -113,6 +116,7 @@ class Budget(Shape, kw_only=True, forbid_unknown_fields=False):
     reserve: int
     limit: int | None
     prompt_tokens: int
+    fixed_tokens: int
 
 
 class TokenCount(Shape, kw_only=True):
