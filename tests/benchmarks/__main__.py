@@ -17,6 +17,7 @@ BENCHES = (
     "start",
     "stores",
     "proxy",
+    "chats",
     "mangum",
     "gateways",
 )

@@ -170,6 +170,17 @@ def test_a_deleted_chat_is_gone_with_all_it_held(api: Api):
     assert api("GET", "chats")["data"] == []
 
 
+def test_a_deleted_chat_leaves_no_text_in_the_file(tmp_path: Path):
+    for world in worlds(tmp_path):
+        api = Api(world)
+        chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+        api("POST", f"chats/{chat}/messages", {"role": "user", "content": "a secret nobody may find"}, 201)
+        kept = list((tmp_path / "data").iterdir())
+        assert any(b"a secret nobody may find" in one.read_bytes() for one in kept)
+        api("DELETE", f"chats/{chat}", status=204)
+        assert not any(b"a secret nobody may find" in one.read_bytes() for one in kept if one.exists())
+
+
 def test_nothing_of_an_account_is_there_for_another(world: World, api: Api):
     chat = cast(api)
     other, stranger = Api(world, "sk-other"), Api(world, "sk-nobody")

@@ -14,7 +14,7 @@ from bastion.respond import Reply
 from bastion.wire import chats as wire
 from bastion.wire.shapes import read, write
 from contextshift.audit import timestamp
-from contextshift.casting import load_cast
+from contextshift.casting import Shelf, load_cast
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, ChatStore, LibraryStore, MessageRecord, place_of
 from contextshift.errors import ChatNotFound, Conflict, InvalidInput, NotInLibrary
 from contextshift.greeting import greeting_message
@@ -67,7 +67,8 @@ class Chats:
         document = {name: value for name, value in write(new).items() if name not in ("id", "greeting", "user_id")}
         self._check(access, document)
         chat_id = new.id or f"chat_{self._random.token(12).hex()}"
-        cast = await load_cast(self._library, access.account, chat_id, {**document, "user_id": new.user_id})
+        described = {**document, "user_id": new.user_id}
+        cast = await load_cast(self._library, access.account, chat_id, described, Shelf())
         if cast.missing:
             kind, _, name = cast.missing[0].partition(":")
             raise InvalidInput(f"the account has no {kind} {name}", _path_of(document, kind, name), "unknown_reference")

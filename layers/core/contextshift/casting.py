@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from contextshift.chats import LibraryRecord, Page
 from contextshift.lore.books import read_book
 from contextshift.lore.cards import read_card
-from contextshift.lore.model import Book
+from contextshift.lore.model import Book, Card
 from contextshift.scene import Character, Persona
 from contextshift.settings import Overrides
 
-__all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Wanted", "load_cast"]
+__all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Shelf", "Wanted", "load_cast"]
 
+_T = TypeVar("_T", Card, Book)
 MOST_MEMORIES = 1_000
 """Memories of an account that are looked at for one prompt."""
 
@@ -61,7 +63,40 @@ class Wanted:
     include_reasoning: bool = False
 
 
-async def load_cast(library: LibraryReader, account: str, chat_id: str | None, chat: Mapping[str, Any]) -> Cast:
+class Shelf:
+    """Cards and books as they were read, by what they were read from: a book of thousands is typed once.
+
+    Bounded in number; a version that is replaced, or a thing that is made anew, has another place.
+    """
+
+    def __init__(self, most: int = 128) -> None:
+        self._most = most
+        self._kept: OrderedDict[tuple[object, ...], Card | Book] = OrderedDict()
+
+    def card(self, account: str, record: LibraryRecord) -> Card:
+        """Return the card of a stored character."""
+        return self._read(account, record, lambda: read_card(record.document, book_id=f"character:{record.id}"))
+
+    def book(self, account: str, record: LibraryRecord) -> Book:
+        """Return a stored lorebook."""
+        return self._read(account, record, lambda: read_book(record.document, id=record.id))
+
+    def _read(self, account: str, record: LibraryRecord, make: Callable[[], _T]) -> _T:
+        place = (account, record.id, record.version, record.created_at, record.updated_at, make.__qualname__)
+        found: Any = self._kept.get(place)
+        if found is None:
+            found = self._kept[place] = make()
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(place)
+        typed: _T = found
+        return typed
+
+
+async def load_cast(
+    library: LibraryReader, account: str, chat_id: str | None, chat: Mapping[str, Any], shelf: Shelf
+) -> Cast:
     """Read what a chat refers to; what is gone is named in ``missing``. Raises StoreUnavailable."""
     participants = chat.get("participants") or ()
     character_ids = _unique(one.get("character_id") for one in participants)
@@ -71,7 +106,7 @@ async def load_cast(library: LibraryReader, account: str, chat_id: str | None, c
     personas = await _read(library, account, "persona", persona_ids[:1])
     books = await _read(library, account, "lorebook", book_ids)
     memories = await library.list(account, "memory", MOST_MEMORIES, None)
-    cards = [Character(one.id, read_card(one.document, book_id=f"character:{one.id}")) for one in characters]
+    cards = [Character(one.id, shelf.card(account, one)) for one in characters]
     own = [character.card.book for character in cards if character.card.book is not None]
     known = [(one.id, one.document) for one in memories.items]
     wanted = {"character": character_ids, "persona": persona_ids[:1], "lorebook": book_ids}
@@ -79,7 +114,7 @@ async def load_cast(library: LibraryReader, account: str, chat_id: str | None, c
     return Cast(
         cards,
         _persona(personas[0]) if personas else None,
-        [*own, *(read_book(one.document, id=one.id) for one in books)],
+        [*own, *(shelf.book(account, one) for one in books)],
         [(id, memory) for id, memory in known if _concerns(memory, chat_id, chat, character_ids)],
         [f"{kind}:{id}" for kind, ids in wanted.items() for id in ids if id not in {one.id for one in found[kind]}],
     )

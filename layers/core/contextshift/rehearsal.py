@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from contextshift.casting import Cast, LibraryReader, Wanted, load_cast
+from contextshift.casting import Cast, LibraryReader, Shelf, Wanted, load_cast
 from contextshift.chats import LoadedChat, MessageRecord
 from contextshift.errors import ChatNotFound
 from contextshift.lore.activation_ports import Search
@@ -43,6 +43,7 @@ class Rehearsal:
         self._library = library
         self._clock = clock
         self._search = search
+        self._shelf = Shelf()
 
     async def stored(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> Staged:
         """Stage a stored chat's next prompt. Raises ChatNotFound, InvalidInput, and what models and settings raise."""
@@ -50,7 +51,7 @@ class Rehearsal:
         if loaded is None:
             raise ChatNotFound("the chat has no such branch")
         document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
-        cast = await load_cast(self._library, access.account, chat_id, document)
+        cast = await load_cast(self._library, access.account, chat_id, document, self._shelf)
         return self.brought(access, chat_id, document, loaded.messages, cast, wanted)
 
     def brought(

@@ -145,7 +145,9 @@ class SqliteAuditStore:
             db.execute("DELETE FROM lives WHERE account = :account AND chat = :chat", values)
             return lived
 
-        return await self._database.write(work)
+        lived = await self._database.write(work)
+        await self._database.settle()
+        return lived
 
 
 def _replace_parts(db: sqlite3.Connection, ticket: Ticket, parts: Sequence[bytes]) -> None:

@@ -135,6 +135,10 @@ class SqliteDatabase:
         """Run ``work`` as one transaction, alone among all processes: all of it is kept, or nothing."""
         return await self._run("BEGIN IMMEDIATE", work)
 
+    async def settle(self) -> None:
+        """Fold the write-ahead log into the file: a deleted text is then in neither. Others' reading may put it off."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._checkpoint)
+
     def close(self) -> None:
         """Wait for what is under way and close the file for good; safe to call twice."""
         with contextlib.suppress(RuntimeError):  # the thread was told to end before: closed already
@@ -158,6 +162,12 @@ class SqliteDatabase:
             self._connection = _connect(self._path)
         return self._connection
 
+    def _checkpoint(self) -> None:
+        try:
+            self._opened().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnavailable(f"SQLite: {error}") from error
+
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -169,6 +179,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten, not only forgotten
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         _migrate(connection)
