@@ -44,10 +44,13 @@ class ProviderConfig:
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     patterns: tuple[str, ...] = ()
 
+    offered: bool = True
+    """Whether ``BASTION_PROVIDERS`` names it, or nothing: one secret for all does not say which keys it holds."""
+
     @property
     def available(self) -> bool:
         """Whether it can be called: it has its key, or is told where it stands, or needs none."""
-        return self.api_key is not None or self.secret is not None or self.api_key_env is None
+        return self.offered and (self.api_key is not None or self.secret is not None or self.api_key_env is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +198,8 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
         raise ConfigError(f"{path}.base_url: must be an http or https address")
     if auth != "bearer" and not auth.startswith("header:"):
         raise ConfigError(f"{path}.auth: must be bearer or header:NAME")
-    api_key = environ.get(table["api_key_env"]) if "api_key_env" in table else None
+    api_key = environ.get(table.get("api_key_env", "")) or None
+    chosen = [one.strip() for one in environ.get("BASTION_PROVIDERS", "").split(",") if one.strip()]
     return ProviderConfig(
         name=name,
         kind=kind,
@@ -207,6 +211,7 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
         headers={key: str(value) for key, value in table.get("headers", {}).items()},
         query={key: str(value) for key, value in table.get("query", {}).items()},
         patterns=tuple(table.get("models", ())),
+        offered=not chosen or name in chosen,
     )
 
 

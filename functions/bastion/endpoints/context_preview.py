@@ -87,10 +87,13 @@ class ContextPreview:
         chat_id = fields.pop("chat_id")
         if not isinstance(chat_id, str) or not CHAT_ID.match(chat_id):
             raise ChatNotFound("no such chat")
-        start = read(wire.GenerationStart, fields)
-        wanted = wanted_of(start)
 
         async def plan(model: str | None) -> Planned:
+            await self._rehearsal.check_chat(
+                access, chat_id
+            )  # a chat that is not theirs is a 404, whatever else is wrong
+            start = read(wire.GenerationStart, fields)
+            wanted = wanted_of(start)
             one = wanted if model is None else replace(wanted, model=model)
             return await self._rehearsal.decided(await self._rehearsal.stored(access, chat_id, start.branch, one))
 

@@ -16,9 +16,9 @@ from contextshift.settings import Overrides
 
 __all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Shelf", "Wanted", "load_cast"]
 
-_T = TypeVar("_T", Card, Book)
 MOST_MEMORIES = 1_000
 """Memories of an account that are looked at for one prompt."""
+_T = TypeVar("_T", Card, Book)
 
 
 class LibraryReader(Protocol):

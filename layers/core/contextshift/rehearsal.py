@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from contextshift.casting import Cast, LibraryReader, Shelf, Wanted, load_cast
-from contextshift.chats import LoadedChat, MessageRecord
+from contextshift.chats import ChatRecord, LoadedChat, MessageRecord
 from contextshift.errors import ChatNotFound
 from contextshift.lore.activation_ports import Search
 from contextshift.planner import Planned, Planner
@@ -25,6 +25,9 @@ class ChatReader(Protocol):
 
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads; see `ChatStore.load`."""
+
+    async def chat(self, account: str, chat_id: str) -> ChatRecord:
+        """Return a chat's document; see `ChatStore.chat`."""
 
 
 class Rehearsal:
@@ -44,6 +47,10 @@ class Rehearsal:
         self._clock = clock
         self._search = search
         self._shelf = Shelf()
+
+    async def check_chat(self, access: Access, chat_id: str) -> None:
+        """Raise ChatNotFound where the account has no such chat."""
+        await self._chats.chat(access.account, chat_id)
 
     async def stored(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> Staged:
         """Stage a stored chat's next prompt. Raises ChatNotFound, InvalidInput, and what models and settings raise."""
