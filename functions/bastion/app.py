@@ -35,6 +35,7 @@ from contextshift.chats import ChatStore, LibraryStore
 from contextshift.errors import ContextShiftError
 from contextshift.exchange import Exchange
 from contextshift.generating import Generations
+from contextshift.interceptors import Interceptor
 from contextshift.lore.patterns import PatternEngine
 from contextshift.ports import AccountStore, AuditStore, Clock, Random, SettingsStore
 from contextshift.rehearsal import Rehearsal
@@ -71,6 +72,7 @@ class Services:
     library: LibraryStore
     settings: SettingsStore
     patterns: PatternEngine
+    interceptors: Sequence[Interceptor]
     clock: Clock
     random: Random
     log: JsonEventLog
@@ -84,7 +86,12 @@ def create_app(services: Services) -> Starlette:
     """Put the app together."""
     exchange = services.exchange
     rehearsal = Rehearsal(
-        exchange.planner, services.chats, services.library, services.clock, lambda: services.patterns.session().search
+        exchange.planner,
+        services.chats,
+        services.library,
+        services.clock,
+        lambda: services.patterns.session().search,
+        services.interceptors,
     )
     generations = Generations(exchange, services.chats, rehearsal)
     app = Starlette(

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,6 +35,7 @@ from contextshift.catalogue import Catalogue, Model
 from contextshift.chats import ChatStore, LibraryStore
 from contextshift.errors import ModelNotFound, ProviderKeyMissing
 from contextshift.exchange import Exchange
+from contextshift.interceptors import Interceptor
 from contextshift.keys import hash_key
 from contextshift.planner import Planner
 from contextshift.ports import (
@@ -47,7 +48,7 @@ from contextshift.ports import (
     Random,
     SettingsRecord,
 )
-from contextshift.registry import ContextStrategyRegistry
+from contextshift.registry import INTERCEPTORS, ContextStrategyRegistry, load_plugins
 from contextshift.relevance import Rater
 from contextshift.tokens import TokenCounter
 
@@ -80,6 +81,7 @@ class Ports:
     audits: AuditStore | None = None
     chats: ChatStore | None = None
     library: LibraryStore | None = None
+    interceptors: Sequence[Interceptor] = ()
     providers: Mapping[str, Provider] | None = None
     account_client: Callable[[], httpx.AsyncClient] | None = None
     """Makes the client of accounts' own endpoints."""
@@ -121,6 +123,9 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
         library=stores.library,
         settings=known,
         patterns=RegexPatterns(),
+        interceptors=[*ports.interceptors, *(found for _, found in load_plugins(INTERCEPTORS, config.interceptors))]
+        if config.interceptors
+        else list(ports.interceptors),
         clock=ports.clock,
         random=ports.random,
         log=ports.log,

@@ -34,6 +34,8 @@ class Config:
     cors_origins: Sequence[str] = ()
     strategies: Sequence[str] = ()
     """Entry points of context strategies to load: those named, and no other."""
+    interceptors: Sequence[str] = ()
+    """Entry points of interceptors to load, for chats."""
     max_body: int = LOCAL_BODY
     timeout: float = 600.0
     first_byte: float = 300.0
@@ -63,6 +65,7 @@ class Config:
             secrets_endpoint=environ.get("BASTION_SECRETS_ENDPOINT") or None,
             cors_origins=_names(environ, "BASTION_CORS_ORIGINS"),
             strategies=_names(environ, "BASTION_STRATEGIES"),
+            interceptors=_names(environ, "BASTION_INTERCEPTORS"),
             max_body=LAMBDA_BODY if on_lambda else LOCAL_BODY,
             timeout=float(_number(environ, "BASTION_TIMEOUT", 600)),
             first_byte=float(_number(environ, "BASTION_FIRST_BYTE_TIMEOUT", 300)),

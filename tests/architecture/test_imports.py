@@ -43,7 +43,8 @@ CORE_LEVELS = [
     {"planner", "answer"},
     {"ledger", "calling"},
     {"course", "attempts", "staging"},
-    {"exchange", "replying", "greeting", "rehearsal"},
+    {"exchange", "replying", "greeting", "finishing"},
+    {"rehearsal"},
     {"relaying", "generating"},
 ]
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""

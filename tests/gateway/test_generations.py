@@ -14,6 +14,7 @@ import pytest
 
 from bastion.bootstrap import Ports
 from contextshift.fakes import FixedClock, MemoryAccounts, MemoryAuditStore, MemoryChats, MemoryLibrary
+from contextshift.interceptors import Block
 from gateway.test_chats import CARD, Api, cast, texts
 from gateway.test_streaming import stream
 from gateway.world import World, worlds
@@ -383,3 +384,37 @@ def test_several_models_are_compared_for_one_prompt(api: Api):
         "large": (True, "none", None),
         "nobody": (False, "refuse", "MODEL_NOT_FOUND"),
     }
+
+
+class Meddler:
+    """Adds a note, edits the oldest of the history, and tries to take out the character."""
+
+    id = "meddler"
+    priority = 1
+
+    def intercept(self, blocks: list[Block]) -> list[Block]:
+        kept = [block for block in blocks if "flies" not in block.message["content"]]
+        for block in kept:
+            if block.message["content"] == "Hello Bob.":
+                block.message["content"] = "Hello, Bob."
+        return [Block({"role": "system", "content": "noted"}), *kept]
+
+
+def test_interceptors_have_the_last_look_at_a_chat_s_prompt_and_the_host_the_last_word(tmp_path: Path):
+    for world in worlds(tmp_path, ports=Ports(interceptors=[Meddler()])):
+        replies(world.upstream, "Yes.")
+        api = Api(world)
+        chat = cast(api)["id"]
+        shown = api("POST", "context-preview?include=messages", {"chat_id": chat, "user_message": "hi"})
+        generate(api, chat, user_message="hi")
+        sent = world.upstream.last.json["messages"]
+        assert sent == shown["messages"]
+        contents = [one["content"] for one in sent]
+        assert contents == ["noted", "Ann flies.", "Mends engines.", "Hello, Bob.", "hi"]
+        audit = api("GET", f"chats/{chat}/context-audit")
+        added = next(one for one in audit["entries"] if one["id"] == "added:0")
+        assert (added["source"], added["reason"], added["content"]) == ("interceptor", "added", "noted")
+        did = [one["code"] for one in audit["diagnostics"]]
+        assert did == ["interceptor-restored", "interceptor-added", "interceptor-edited"]
+        world.post({"model": "plain", "messages": [{"role": "user", "content": "hi"}]})
+        assert world.upstream.last.json["messages"] == [{"role": "user", "content": "hi"}]

@@ -72,6 +72,9 @@ class Decision:
     shift: ShiftResult | None = None
     error: ContextShiftError | None = None
     diagnostics: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    final: Sequence[tuple[int | None, Message]] | None = None
+    """What interceptors left of a chat's prompt: each message with its place in the conversation, None for an addition;
+    None where none of them changed it."""
 
     @property
     def dropped(self) -> frozenset[int]:

@@ -6,8 +6,8 @@ named: installing a package must not change what becomes of a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from contextshift.errors import InvalidInput
 from contextshift.guard import Guard
@@ -16,9 +16,11 @@ from contextshift.strategies import BUILTIN, Strategy
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINTS", "ContextStrategyRegistry"]
+__all__ = ["ENTRY_POINTS", "INTERCEPTORS", "ContextStrategyRegistry", "load_plugins"]
 
 ENTRY_POINTS = "contextshift.strategies"
+INTERCEPTORS = "contextshift.interceptors"
+"""The group of interceptors' entry points."""
 
 
 class ContextStrategyRegistry:
@@ -58,19 +60,11 @@ class ContextStrategyRegistry:
 
         Raises InvalidInput for a name that no installed package offers, that two offer, or that is taken.
         """
-        from importlib.metadata import entry_points  # 17 ms that only who loads plug-ins pays
-
-        offered: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=ENTRY_POINTS) if points is None else points:
-            offered.setdefault(point.name, []).append(point)
         undo: list[Callable[[], None]] = []
-        for name in names:
-            found = offered.get(name, [])
-            if len(found) != 1 or name in self._strategies:
-                why = "taken already" if name in self._strategies else f"offered {len(found)} times"
-                raise InvalidInput(f"the strategy {name!r} is {why}; offered: {', '.join(sorted(offered))}", name)
-            loaded = found[0].load()
-            undo.append(self.register(loaded() if isinstance(loaded, type) else loaded))
+        for name, strategy in load_plugins(ENTRY_POINTS, names, points):
+            if name in self._strategies:
+                raise InvalidInput(f"the strategy {name!r} is taken already", name)
+            undo.append(self.register(strategy))
 
         def restore() -> None:
             for one in reversed(undo):
@@ -91,6 +85,27 @@ class ContextStrategyRegistry:
             raise InvalidInput(
                 f"no context strategy {strategy_id!r}; known: {known}", "context_strategy", "unknown_strategy"
             ) from None
+
+
+def load_plugins(
+    group: str, names: Iterable[str], points: Iterable[EntryPoint] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield (name, plug-in) for the entry points ``names`` of a group, and no other; a class is called for its object.
+
+    Raises InvalidInput for a name that no installed package offers, or that two offer.
+    """
+    from importlib.metadata import entry_points  # 17 ms that only who loads plug-ins pays
+
+    offered: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=group) if points is None else points:
+        offered.setdefault(point.name, []).append(point)
+    for name in names:
+        found = offered.get(name, [])
+        if len(found) != 1:
+            why = f"is offered {len(found)} times; offered: {', '.join(sorted(offered))}"
+            raise InvalidInput(f"the plug-in {name!r} {why}", name)
+        loaded = found[0].load()
+        yield name, loaded() if isinstance(loaded, type) else loaded
 
 
 def _checked_id(strategy: Strategy) -> str:

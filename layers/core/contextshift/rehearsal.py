@@ -12,6 +12,9 @@ from typing import Any, Protocol
 from contextshift.casting import Cast, LibraryReader, Shelf, Wanted, load_cast
 from contextshift.chats import ChatRecord, LoadedChat, MessageRecord
 from contextshift.errors import ChatNotFound
+from contextshift.finishing import intercepted
+from contextshift.guard import Guard
+from contextshift.interceptors import Interceptor
 from contextshift.lore.activation_ports import Search
 from contextshift.planner import Planned, Planner
 from contextshift.ports import Access, Clock
@@ -40,6 +43,7 @@ class Rehearsal:
         library: LibraryReader,
         clock: Clock,
         search: Callable[[], Search],
+        interceptors: Sequence[Interceptor] = (),
     ) -> None:
         self._planner = planner
         self._chats = chats
@@ -47,6 +51,8 @@ class Rehearsal:
         self._clock = clock
         self._search = search
         self._shelf = Shelf()
+        self._interceptors = tuple(interceptors)
+        self._guard = Guard()
 
     async def check_chat(self, access: Access, chat_id: str) -> None:
         """Raise ChatNotFound where the account has no such chat."""
@@ -86,4 +92,5 @@ class Rehearsal:
 
     async def decided(self, staged: Staged) -> Planned:
         """Return what would be sent of a staged prompt, and why: exact, for it is shown block by block."""
-        return self._planner.decide(await self._planner.rated(replace(staged.question, size=None)))
+        planned = self._planner.decide(await self._planner.rated(replace(staged.question, size=None)))
+        return intercepted(planned, self._interceptors, self._guard)

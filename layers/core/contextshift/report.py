@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -175,7 +175,27 @@ def _entries(decision: Decision, question: Question) -> list[Entry]:
         source = str(Source.SUMMARY)
         entry = _entry("summary", summary, source, cost, included=True, reason=Reason.SUMMARY, group="summary")
         entries.insert(before, entry)
+    for after, entry in _additions(decision, question):
+        places = [one.id for one in entries]
+        entries.insert(places.index(after) + 1 if after in places else 0, entry)
     return [replace(entry, order=order) for order, entry in enumerate((*entries, *question.outside))]
+
+
+def _additions(decision: Decision, question: Question) -> Iterator[tuple[str, Entry]]:
+    """Yield what interceptors put into the prompt, each with the id of the block that it follows."""
+    summary = decision.shift.summary if decision.shift else None
+    before, number = "", 0
+    for origin, message in decision.final or ():
+        if origin is not None:
+            before = _id(origin, question.messages[origin], question)
+        elif message is summary:
+            before = "summary"
+        else:
+            name, cost = f"added:{number}", decision.used.counter(message)
+            source = str(Source.INTERCEPTOR)
+            entry = _entry(name, message, source, cost, included=True, reason=Reason.ADDED, group=name)
+            yield before, replace(entry, fields={k: v for k, v in entry.fields.items() if k != "meta"})
+            before, number = name, number + 1
 
 
 def _id(index: int, message: Message, question: Question) -> str:
@@ -226,6 +246,9 @@ def _sent(decision: Decision, entries: Sequence[Entry], question: Question) -> l
         for index, message in decision.edits().replaced.items()
     }
     content = question.settings.audit_content
+    for index, message in decision.final or ():
+        if index is not None and shown(message) != shown(question.messages[index]):
+            replaced[_id(index, question.messages[index], question)] = shown(message)
     return [
         kept_message(replaced[entry.id], content) if entry.id in replaced else {"entry": entry.id}
         for entry in entries

@@ -302,6 +302,8 @@ def _split(messages: Sequence[MessageRecord], kind: str) -> tuple[Sequence[Messa
 
 def sent_messages(decision: Decision, question: Question) -> list[dict[str, Any]]:
     """Return the messages as they are sent: what stays, as the decision changed it, and the summary in its place."""
+    if decision.final is not None:
+        return [sendable(message) for _, message in decision.final]
     edits = decision.edits()
     sent: list[dict[str, Any]] = []
     for index, message in enumerate(question.messages):
