@@ -18,9 +18,10 @@ SAM := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1} 
 	$(UV) pip sync --quiet --python .venv-lambda --require-hashes requirements-lambda.lock
 	touch $@
 
-# The AWS of the tests: ministack, and dynalite for a second opinion on conditional writes.
+# The AWS of the tests: ministack, and dynalite for a second opinion on conditional writes. ministack runs functions on
+# its own interpreter: it must be the runtime's version, as compiled packages in a layer are.
 .venv-emulator/.stamp: requirements-emulator.lock | $(VENV)/bin/python
-	$(UV) venv --quiet --clear --python $(VENV)/bin/python .venv-emulator
+	$(UV) venv --quiet --clear --python "$(or $(PYTHON313),$(VENV)/bin/python)" .venv-emulator
 	$(UV) pip sync --quiet --python .venv-emulator --require-hashes requirements-emulator.lock
 	touch $@
 

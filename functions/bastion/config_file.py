@@ -44,13 +44,10 @@ class ProviderConfig:
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     patterns: tuple[str, ...] = ()
 
-    offered: bool = True
-    """Whether ``BASTION_PROVIDERS`` names it, or nothing: one secret for all does not say which keys it holds."""
-
     @property
     def available(self) -> bool:
         """Whether it can be called: it has its key, or is told where it stands, or needs none."""
-        return self.offered and (self.api_key is not None or self.secret is not None or self.api_key_env is None)
+        return self.api_key is not None or self.secret is not None or self.api_key_env is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +196,17 @@ def _provider(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -
     if auth != "bearer" and not auth.startswith("header:"):
         raise ConfigError(f"{path}.auth: must be bearer or header:NAME")
     api_key = environ.get(table.get("api_key_env", "")) or None
-    chosen = [one.strip() for one in environ.get("BASTION_PROVIDERS", "").split(",") if one.strip()]
     return ProviderConfig(
         name=name,
         kind=kind,
         base_url=table.get("base_url", ""),
         api_key=api_key,
         api_key_env=table.get("api_key_env"),
-        secret=None if api_key else _secret(path, table, environ),
+        secret=None if api_key else _secret(name, table, environ),
         auth=auth,
         headers={key: str(value) for key, value in table.get("headers", {}).items()},
         query={key: str(value) for key, value in table.get("query", {}).items()},
         patterns=tuple(table.get("models", ())),
-        offered=not chosen or name in chosen,
     )
 
 
@@ -222,17 +217,23 @@ _KEYS_OF_THE_DEPLOYMENT = {
 """Where, by service, one JSON object holds the providers' keys under the names of their ``api_key_env``."""
 
 
-def _secret(path: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> SecretPlace | None:
-    """Return where a provider's key stands, None where it needs none."""
+def _secret(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> SecretPlace | None:
+    """Return where a provider's key stands, None where it needs none.
+
+    The one secret of a deployment holds the keys of the providers that ``BASTION_PROVIDERS`` names, of all where it
+    is unset: it is not read to find out.
+    """
+    path = f"providers.{name}"
     own = {"secretsmanager": table.get("api_key_secret"), "ssm": table.get("api_key_parameter")}
-    places = [SecretPlace(service, name, table.get("api_key_field")) for service, name in own.items() if name]
+    places = [SecretPlace(service, at, table.get("api_key_field")) for service, at in own.items() if at]
     if len(places) + ("api_key_env" in table) > 1:
         raise ConfigError(f"{path}: give one of api_key_env, api_key_secret and api_key_parameter")
     if "api_key_field" in table and not places:
         raise ConfigError(f"{path}.api_key_field: is for api_key_secret and api_key_parameter")
-    if "api_key_env" in table:
-        shared = ((service, environ.get(name)) for service, name in _KEYS_OF_THE_DEPLOYMENT.items())
-        places = [SecretPlace(service, name, table["api_key_env"]) for service, name in shared if name]
+    held = [one.strip() for one in environ.get("BASTION_PROVIDERS", "").split(",") if one.strip()]
+    if "api_key_env" in table and (not held or name in held):
+        shared = ((service, environ.get(variable)) for service, variable in _KEYS_OF_THE_DEPLOYMENT.items())
+        places = [SecretPlace(service, at, table["api_key_env"]) for service, at in shared if at]
     return places[0] if places else None
 
 

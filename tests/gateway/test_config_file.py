@@ -114,3 +114,18 @@ def test_a_tokenizer_that_nobody_has_stops_the_start(tmp_path: Path) -> None:
     config = Config.from_environ({"BASTION_CONFIG": str(tmp_path / "bastion.toml"), "BASTION_DATA": str(tmp_path)})
     with pytest.raises(ConfigError, match=r"models\.small\.tokenizer"):
         bootstrap(config)
+
+
+def test_one_secret_for_all_holds_the_keys_of_the_providers_that_are_named(tmp_path):
+    text = "".join(
+        f'[providers.{name}]\nbase_url = "https://{name}.example/v1"\napi_key_env = "{name.upper()}_KEY"\n'
+        f'[models.{name}-1]\nprovider = "{name}"\n'
+        for name in ("one", "two")
+    )
+    (tmp_path / "c.toml").write_text(text)
+    shared = {"BASTION_PROVIDER_KEYS_SECRET": "arn:keys"}
+    for held, offered in (("", {"one-1", "two-1"}), ("two", {"two-1"})):
+        read = read_file(tmp_path / "c.toml", {**shared, "BASTION_PROVIDERS": held})
+        assert set(read.catalogue.models) == offered
+    with_own = read_file(tmp_path / "c.toml", {**shared, "BASTION_PROVIDERS": "two", "ONE_KEY": "sk"})
+    assert set(with_own.catalogue.models) == {"one-1", "two-1"}

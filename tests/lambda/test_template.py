@@ -120,7 +120,7 @@ def route(resources: dict[str, Any], method: str, path: str) -> tuple[str, dict[
 def statements(resources: dict[str, Any]) -> list[dict[str, Any]]:
     roles = [r for r in resources.values() if r["Type"] == "AWS::IAM::Role"]
     policies = [policy for role in roles for policy in role["Properties"].get("Policies", [])]
-    policies += [r["Properties"] for r in resources.values() if r["Type"] == "AWS::IAM::RolePolicy"]
+    policies += [r["Properties"] for r in resources.values() if r["Type"] == "AWS::IAM::Policy"]
     return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
