@@ -12,6 +12,7 @@ from bastion.endpoints.paging import read_paging, read_query
 from bastion.endpoints.reading import read_json
 from bastion.respond import Reply
 from bastion.wire import chats as wire
+from bastion.wire.openai_chat import check_parameters
 from bastion.wire.shapes import read, write
 from contextshift.audit import timestamp
 from contextshift.casting import Shelf, load_cast
@@ -117,6 +118,7 @@ class Chats:
         given = document["settings"]
         check_overrides({name: value for name, value in given.items() if name not in CHAT_SETTINGS}, "settings")
         read_layout(given.get("blocks"))
+        check_parameters(document["params"], "params.")
         if document["context_strategy"] is not None:
             self._planner.check_strategy(access, document["context_strategy"])
         ids = [one["id"] for one in document["participants"]]

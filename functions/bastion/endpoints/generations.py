@@ -18,7 +18,7 @@ from bastion.problems import problem_of
 from bastion.respond import BUFFERED, Reply
 from bastion.wire import chats as wire
 from bastion.wire.deltas import OpenAIDeltas
-from bastion.wire.openai_chat import read_overrides
+from bastion.wire.openai_chat import check_parameters, read_overrides
 from bastion.wire.rendering import dumps
 from bastion.wire.shapes import read
 from contextshift.audit import GENERATION_LOST, AuditStatus, lost, timestamp
@@ -43,6 +43,7 @@ def wanted_of(start: wire.GenerationStart) -> Wanted:
         raise InvalidInput("a quiet generation needs its prompt", "prompt", "missing")
     if start.user_message is not None and start.type not in ("normal", "quiet"):
         raise InvalidInput("only a normal generation takes a user's message", "user_message", "invalid_value")
+    check_parameters(start.params, "params.")
     overrides = dict(read_overrides(start.routing, None))
     if start.context_strategy is not None:
         overrides["context_strategy"] = start.context_strategy

@@ -15,7 +15,7 @@ from contextshift.errors import InvalidBody, InvalidInput, InvalidMessage, Inval
 from contextshift.messages import KNOWN_ROLES, Message, Role, check_messages
 from contextshift.settings import MOST_TOKENS, Overrides, check_overrides
 
-__all__ = ["MAX_MESSAGES", "ROUTING_HEADER", "OpenAIChat", "read_messages", "read_overrides"]
+__all__ = ["MAX_MESSAGES", "ROUTING_HEADER", "OpenAIChat", "check_parameters", "read_messages", "read_overrides"]
 
 MAX_MESSAGES = 10_000
 MAX_MODEL_NAME = 256
@@ -48,11 +48,16 @@ def read_messages(body: JsonBody) -> Sequence[Message]:
     check_messages(messages)
     for index, message in enumerate(messages):
         _check_message(index, message)
+    check_parameters(request)
+    return messages
+
+
+def check_parameters(request: Mapping[str, Any], path: str = "") -> None:
+    """Check the parameters that mean something to us; all others are the provider's. Raises InvalidInput."""
     for name, (test, expected) in _FIELDS.items():
         value = request.get(name)
         if value is not None and not test(value):
-            raise InvalidInput(f"{name} must be {expected}", name, "invalid_type")
-    return messages
+            raise InvalidInput(f"{name} must be {expected}", path + name, "invalid_type")
 
 
 def read_overrides(routing: object, header: str | None) -> Overrides:
