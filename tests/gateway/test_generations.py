@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -418,3 +419,121 @@ def test_interceptors_have_the_last_look_at_a_chat_s_prompt_and_the_host_the_las
         assert did == ["interceptor-restored", "interceptor-added", "interceptor-edited"]
         world.post({"model": "plain", "messages": [{"role": "user", "content": "hi"}]})
         assert world.upstream.last.json["messages"] == [{"role": "user", "content": "hi"}]
+
+
+# -- what reviewers broke ------------------------------------------------------------------------------------------
+
+
+def test_a_refused_generation_has_ended_and_its_repeat_is_told_so(api: Api, world: World):
+    chat = cast(api, model="small")["id"]
+    key = {"idempotency-key": "k"}
+    generate(api, chat, 400, headers=key, user_message="w " * 300)
+    gid = api("GET", f"chats/{chat}/context-audit")["generation_id"]
+    found = api("GET", f"chats/{chat}/generations/{gid}")
+    assert (found["status"], found["error_code"], found["message"]) == ("failed", "TOKEN_BUDGET_EXCEEDED", None)
+    again = generate(api, chat, headers=key, user_message="w " * 300)
+    assert (again["id"], again["status"]) == (gid, "failed")
+
+
+def raw(delta_: str) -> bytes:
+    return f'data: {{"choices":[{{"index":0,"delta":{delta_}}}]}}\n\n'.encode()
+
+
+def test_half_a_surrogate_pair_waits_for_its_other_half(api: Api, world: World):
+    halves = raw('{"content":"\\ud83d"}'), raw('{"content":"\\ude00!"}'), raw('{"content":"\\ud800"}')
+    world.upstream.body = stream(delta("Hi "), *halves, DONE)
+    made = generate(api, cast(api)["id"], user_message="x")
+    assert (made["status"], made["message"]["content"]) == ("completed", "Hi \U0001f600!\ufffd")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'data: {"choices":["x"]}\n\n',
+        b'data: {"choices":[{"delta":"x"}]}\n\n',
+        raw('{"tool_calls":["x"]}'),
+        raw('{"tool_calls":{"a":1}}'),
+        raw('{"tool_calls":[{"index":[1],"function":"f"}]}'),
+        raw('{"tool_calls":[{"index":null,"id":"a"},{"index":0,"id":"b"}]}'),
+        raw('{"content":[1]}'),
+    ],
+)
+def test_chunks_that_make_no_sense_lose_nothing_of_the_reply(api: Api, world: World, odd: bytes):
+    world.upstream.body = stream(delta("Yes"), odd, delta("."), DONE)
+    made = generate(api, cast(api)["id"], user_message="x")
+    assert (made["status"], made["message"]["content"]) == ("completed", "Yes.")
+
+
+def test_what_is_continued_keeps_its_parts_and_its_reasoning(api: Api, world: World):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    parts = [{"type": "text", "text": "Once"}]
+    api("POST", f"chats/{chat}/messages", {"role": "assistant", "content": parts, "reasoning": "a"}, 201)
+    world.upstream.body = stream(delta(" upon", reasoning_content="b"), DONE)
+    message = generate(api, chat, type="continue")["message"]
+    assert (message["content"], message["reasoning"]) == ([*parts, {"type": "text", "text": " upon"}], "ab")
+
+
+@pytest.mark.parametrize("kind", ["regenerate", "swipe"])
+def test_another_answer_does_not_keep_the_calls_of_the_old_one(api: Api, world: World, kind: str):
+    chat = cast(api)["id"]
+    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    old = {"role": "assistant", "content": None, "tool_calls": calls}
+    said = api("POST", f"chats/{chat}/messages", old, 201)
+    message = generate(api, chat, type=kind)["message"]
+    assert (message["content"], message["tool_calls"]) == ("Yes, Bob.", None)
+    if kind == "swipe":
+        back = api("PATCH", f"chats/{chat}/messages/{said['id']}", {"swipe": 0})
+        assert (back["content"], back["tool_calls"]) == (None, calls)
+
+
+def test_a_regeneration_that_breaks_off_leaves_the_whole_answer_beside_it(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="x")
+    world.upstream.body = stream(delta("Frag"), RuntimeError("reset"))
+    api("POST", f"chats/{chat}/generations", {"type": "regenerate"})
+    message = api("GET", f"chats/{chat}/messages/main.3")
+    assert [one["content"] for one in message["swipes"]] == ["Yes, Bob.", "Frag"]
+    assert (message["swipe"], message["partial"]) == (1, True)
+
+
+def test_swipes_at_the_same_time_are_all_kept(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="x")
+    with ThreadPoolExecutor(3) as pool:
+        made = list(pool.map(lambda _: generate(api, chat, type="swipe"), range(3)))
+    assert {one["status"] for one in made} == {"completed"}
+    assert len(api("GET", f"chats/{chat}/messages/main.3")["swipes"]) == 4
+
+
+def test_a_prefill_is_how_the_saved_reply_begins(api: Api, world: World):
+    message = generate(api, cast(api)["id"], user_message="x", prefill="Well: ")["message"]
+    assert message["content"] == "Well: Yes, Bob."
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"chatId": "none", "userMessage": "x"}, 404),
+        ({"model": "plain", "messages": [{"role": "user", "content": "x", "meta": "y"}], "memories": ["m"]}, 200),
+        (
+            {
+                "model": "plain",
+                "messages": [{"role": "user", "content": "x", "lore_state": True, "greeting": []}],
+                "lorebooks": [{"entries": [{"keys": ["x"], "content": "L"}]}],
+            },
+            200,
+        ),
+        ({"model": "plain", "messages": [{"role": "user", "content": "x"}], "contextStrategy": "summarize"}, 403),
+    ],
+)
+def test_previews_of_odd_requests(api: Api, body: dict[str, Any], status: int):
+    api("POST", "context-preview", body, status)
+
+
+def test_an_unknown_speaker_and_numbers_beyond_reason_are_refused(world: World, api: Api):
+    chat = cast(api)["id"]
+    assert generate(api, chat, 400, user_message="x", speaker_id="ghost")["error"]["path"] == "speaker_id"
+    for limit in ("0" * 5 + "1999999", "1" * 5000, "1001"):
+        assert api("GET", f"chats?limit={limit}", status=400)["error"]["path"] == "limit"
+    admin = Api(world, "sk-acme-admin")
+    assert admin("PUT", "settings", {"settings": {}, "version": 10**30}, 400)["error"]["path"] == "version"

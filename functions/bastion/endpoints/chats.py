@@ -231,7 +231,7 @@ def _changed_message(before: Mapping[str, Any], changes: Mapping[str, Any]) -> d
         if shown >= max(1, len(swipes)):
             raise InvalidInput("there is no such swipe", "swipe", "invalid_index")
         if swipes and "content" not in changes:
-            document |= {name: swipes[shown].get(name) for name in ("content", "reasoning")}
+            document |= {name: swipes[shown].get(name) for name in ("content", "reasoning", "tool_calls")}
     if "content" in changes and shown < len(swipes):
         swipes[shown]["content"] = changes["content"]
     return {**document, "swipes": swipes}

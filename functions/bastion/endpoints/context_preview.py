@@ -32,6 +32,8 @@ from contextshift.settings import CHAT_ID
 __all__ = ["ContextPreview"]
 
 _INLINE = ("character", "persona", "lorebooks", "memories", "context_strategy")
+_ALIASES = {"chatId": "chat_id", "contextStrategy": "context_strategy"}
+"""Other spellings of what tells the kinds of request apart."""
 _MOST_MODELS = 20
 Plan = Callable[[str | None], Awaitable[Planned]]
 """Plans the same prompt, for the model asked for or another one."""
@@ -122,10 +124,11 @@ class ContextPreview:
 
 def _asked(body: JsonBody) -> _Asked:
     """Take ``models`` off a request; the first stands in for a ``model`` that is not named."""
-    fields = dict(body.value)
+    fields = {_ALIASES.get(name, name): value for name, value in body.value.items()}
     models = fields.pop("models", None)
     if models is None:
-        return _Asked(body, ())
+        same = fields.keys() == body.value.keys()
+        return _Asked(body if same else parse_body(json.dumps(fields, ensure_ascii=False).encode()), ())
     if not isinstance(models, list) or not all(isinstance(one, str) and one for one in models):
         raise InvalidInput("models must be a list of names", "models", "invalid_type")
     if not 1 <= len(models) <= _MOST_MODELS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from contextshift.errors import InvalidInput
 __all__ = ["Paging", "read_paging", "read_query"]
 
 MOST = 1_000
+_NUMBER = re.compile(r"[0-9]{1,4}")
 USUAL = 100
 
 
@@ -25,7 +27,7 @@ class Paging:
 def read_paging(request: Request) -> Paging:
     """Return the page asked for. Raises InvalidInput for a limit that is no number from 1 to 1,000."""
     given = request.query_params.get("limit", str(USUAL))
-    if not given.isdecimal() or not 1 <= int(given[:6]) <= MOST:
+    if not _NUMBER.fullmatch(given) or not 1 <= int(given) <= MOST:
         raise InvalidInput(f"limit must be a number from 1 to {MOST}", "limit", "invalid_value")
     cursor = request.query_params.get("cursor")
     if cursor is not None and not 0 < len(cursor) <= 2_000:

@@ -36,7 +36,7 @@ Depth = Annotated[int, Meta(ge=0, le=10_000)]
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 Content = str | list[dict[str, Any]] | None
 Index = Annotated[int, Meta(ge=0, le=10_000)]
-Version = Annotated[int, Meta(ge=1)]
+Version = Annotated[int, Meta(ge=1, le=2**53)]
 Settings = Annotated[
     dict[str, Any],
     Meta(description="The switches of `routing`, as this chat's level; `blocks`: the order of the prompt's blocks."),
@@ -127,6 +127,7 @@ class Swipe(Shape, kw_only=True):
 
     content: Content = None
     reasoning: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
     generation_id: str | None = None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from bastion.wire.shapes import Shape
 
@@ -240,4 +240,4 @@ class NewSettings(Shape, kw_only=True):
     """Settings to take the place of the account's. With `version`, only if that is still the stored one."""
 
     settings: dict[str, Any]
-    version: int | None = None
+    version: Annotated[int, Meta(ge=0, le=2**53)] | None = None

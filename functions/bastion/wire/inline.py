@@ -22,6 +22,10 @@ from contextshift.scene import Character, Persona
 __all__ = ["Inline", "read_inline"]
 
 
+_SAID = ("role", "content", "name", "tool_calls", "tool_call_id", "pinned", "meta", "speaker_id", "reasoning")
+"""What a message may say of itself; what the pipeline keeps with stored ones is not a client's to say."""
+
+
 class _Persona(Shape, kw_only=True):
     """Who the user plays."""
 
@@ -95,7 +99,8 @@ def read_inline(body: JsonBody) -> Inline:
         routing=given.routing,
         prefill=given.prefill,
     )
-    return Inline(chat, [MessageRecord(MAIN, n, one) for n, one in enumerate(messages, 1)], cast, start)
+    said = [{name: value for name, value in one.items() if name in _SAID} for one in messages]
+    return Inline(chat, [MessageRecord(MAIN, n, one) for n, one in enumerate(said, 1)], cast, start)
 
 
 def _character(position: int, document: Mapping[str, Any], many: int) -> Character:

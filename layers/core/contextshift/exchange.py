@@ -91,6 +91,14 @@ class Exchange:
         if self._calibrator is not None and settings.calibration == "on":
             self._calibrator.observe(access, used.model.name, used.counter.profile, used.prompt, reported)
 
+    def fault(self, error: Exception, generation_id: str) -> None:
+        """Log a bug: its kind and its place, never its message."""
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place else ""
+        self._log.emit({"event": "fault", "generation_id": generation_id, "error": type(error).__name__, "at": where})
+
     def deadline(self, latest: float | None) -> float:
         """Return when the answer must be complete: the client's deadline, or ours if it comes first."""
         ours = self.clock.now() + self._timeout

@@ -19,9 +19,9 @@ from contextshift.attempts import Attempts
 from contextshift.audit import AuditStatus
 from contextshift.calling import Received
 from contextshift.casting import Wanted
-from contextshift.chats import ChatStore, GenerationRecord, MessageRecord
+from contextshift.chats import ChatStore, GenerationRecord, MessageRecord, Saving
 from contextshift.course import CallFailed, Course
-from contextshift.errors import IdempotencyConflict, StoreError, UpstreamRefused
+from contextshift.errors import ContextShiftError, IdempotencyConflict, StoreError, UpstreamRefused
 from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
@@ -38,6 +38,7 @@ __all__ = ["Generate", "Generations", "Running"]
 
 PROGRESS = 1.0
 """Seconds between two looks at whether somebody wants it to stop; the text so far is kept with each."""
+_SAVES = 3
 KEPT = 86_400
 """Seconds for which a generation's state and an idempotency key are kept after its deadline."""
 
@@ -112,7 +113,7 @@ class Running:
         self.ledger = self._x.ledger(call.access, settings, deadline)
         self.course = Course(self._x.caller, self.ledger, self, deadline)
         self._attempts = Attempts(self._x, self.ledger, call.access, call.dialect, self._outgoing)
-        self.reply = Reply()
+        self.reply = Reply(call.wanted.prefill)
         self.message: MessageRecord | None = None
         self.repeats: str | None = None
         """The generation that this one only repeats, by its idempotency key."""
@@ -161,17 +162,35 @@ class Running:
         """Write the end of audit, generation and message together."""
         with contextlib.suppress(StoreError):
             await self._g.chats.progress(ticket, self.reply.text, self.reply.reasoning)
-        kept = saving(
+        kept = await self._kept(end)
+        self.message = await self._g.chats.end_generation(ticket, end, kept)
+        if self.message is None and kept is not None and kept.replaces is not None:
+            await self._save_again(end)
+
+    async def _kept(self, end: AuditEnd) -> Saving | None:
+        """Return what the reply writes into the conversation, as the message that it changes is by now."""
+        return saving(
             self._call.wanted.type,
             self.reply,
             self._call.branch,
             await self._target(),
-            generation_id=ticket.generation_id,
+            generation_id=self.ledger.generation_id,
             speaker_id=self._staged.speaker_id,
             lore_state=self._staged.lore_state,
             partial=end.status is not AuditStatus.COMPLETED,
         )
-        self.message = await self._g.chats.end_generation(ticket, end, kept)
+
+    async def _save_again(self, end: AuditEnd) -> None:
+        """Save a reply whose message somebody changed in between: the generation has ended, its text is not lost."""
+        account, chat_id = self._call.access.account, self._call.chat_id
+        for _ in range(_SAVES):
+            kept = await self._kept(end)
+            if kept is None or kept.replaces is None:
+                return
+            target = kept.replaces
+            self.message = await self._g.chats.edit(account, chat_id, target.id, kept.document, target.version)
+            if self.message is not None:
+                return
 
     async def _target(self) -> MessageRecord | None:
         """Return the message that is changed as it is by now: somebody may have pinned it meanwhile."""
@@ -202,6 +221,7 @@ class Running:
             ticket.generation_id, document, AuditStatus.PREPARED, self._x.clock.now(), self.course.deadline
         )
         await chats.open_generation(ticket, record, expires)
+        self.ledger.owe()
         await self._attempts.record(planned)
         said = await self._save_user_message()
         await self.events.tell("generation", self._shown(planned, said))
@@ -256,6 +276,9 @@ class Running:
         except asyncio.CancelledError:
             if not self._cancelled:
                 raise
+        except Exception as error:  # noqa: BLE001  (a bug: log and listeners are told; the call was ended as failed)
+            self._x.fault(error, self.ledger.generation_id)
+            await self._failed(CallFailed(ContextShiftError("internal error"), self.headers(), self.decision))
         finally:
             watch.cancel()
             await self._last_words()

@@ -74,6 +74,7 @@ class Ledger:
         self._started = clock.now()
         self._ticket: Ticket | None = None
         self._open = False
+        self._owed = False
         self._ending: asyncio.Task[None] | None = None
         self._sweep: asyncio.Task[None] | None = None
         self._finish: Finish = audits.finish
@@ -98,6 +99,10 @@ class Ledger:
         """Keep the audit of a generation that a stored chat has begun, and that ``finish`` ends with its chat."""
         self._ticket, self._finish = ticket, finish
         self.generation_id = ticket.generation_id
+
+    def owe(self) -> None:
+        """From here on there is a generation that must be ended, whatever becomes of its audit."""
+        self._owed = True
 
     async def record(self, planned: Planned, error_code: str | None = None, attempt: int = 1) -> None:
         """Write the audit and make it the chat's newest; with ``error_code`` as one that failed at once.
@@ -148,7 +153,7 @@ class Ledger:
         await asyncio.shield(self._ending)
 
     async def _write_end(self, end: AuditEnd) -> None:
-        if self._open and self._ticket is not None:
+        if (self._open or self._owed) and self._ticket is not None:
             try:
                 await self._finish(self._ticket, end)
             except StoreError as error:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from contextshift.chats import MessageRecord, Saving
@@ -11,44 +10,57 @@ from contextshift.chats import MessageRecord, Saving
 __all__ = ["Reply", "saving"]
 
 
-@dataclass(slots=True)
 class Reply:
-    """What was generated so far."""
+    """What was generated so far, after what it was made to begin with.
 
-    text: str = ""
-    reasoning: str = ""
-    calls: dict[int, dict[str, Any]] = field(default_factory=dict)
-    finish_reason: str | None = None
+    Chunks come from a provider and may hold anything: what makes no sense in them is passed over, and half of a
+    surrogate pair waits for its other half.
+    """
 
-    def take(self, chunk: Mapping[str, Any]) -> None:
-        """Take one chunk of a stream, or a whole answer in the place of one."""
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, Sequence) and choices else {}
-        delta = choice.get("delta") or choice.get("message") or {}
-        self.text += _text(delta.get("content"))
-        self.reasoning += _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
-        for position, call in enumerate(delta.get("tool_calls") or ()):
-            self._call(call, call.get("index", position))
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+    def __init__(self, prefill: str = "") -> None:
+        self._prefill = prefill
+        self._text = ""
+        self._reasoning = ""
+        self._calls: dict[int, dict[str, Any]] = {}
+
+    @property
+    def text(self) -> str:
+        """The text so far, with its beginning."""
+        return self._prefill + _whole(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning so far."""
+        return _whole(self._reasoning)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to keep."""
-        return not (self.text or self.calls or self.reasoning)
+        return not (self._text or self._calls or self._reasoning)
+
+    def take(self, chunk: Mapping[str, Any]) -> None:
+        """Take one chunk of a stream, or a whole answer in the place of one."""
+        choices = chunk.get("choices")
+        choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
+        delta = _object(choice.get("delta")) or _object(choice.get("message"))
+        self._text += _text(delta.get("content"))
+        self._reasoning += _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        calls = delta.get("tool_calls")
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+            self._call(_object(call), position)
 
     def fields(self) -> dict[str, Any]:
         """Return what a message says of it."""
-        said: dict[str, Any] = {"content": self.text, "reasoning": self.reasoning or None}
-        if self.calls:
-            said["tool_calls"] = [self.calls[index] for index in sorted(self.calls)]
-        return said
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        return {"content": self.text, "reasoning": self.reasoning or None, "tool_calls": calls or None}
 
-    def _call(self, delta: Mapping[str, Any], index: int) -> None:
-        call = self.calls.setdefault(index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        function = delta.get("function") or {}
-        call["id"] = call["id"] or delta.get("id") or ""
-        call["function"]["name"] += _text(function.get("name"))
-        call["function"]["arguments"] += _text(function.get("arguments"))
+    def _call(self, delta: Mapping[str, Any], position: int) -> None:
+        index, function = delta.get("index"), _object(delta.get("function"))
+        place = index if isinstance(index, int) and not isinstance(index, bool) else position
+        call = self._calls.setdefault(place, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        call["id"] = call["id"] or _whole(_text(delta.get("id")))
+        for name in ("name", "arguments"):
+            call["function"][name] = _whole(call["function"][name] + _text(function.get(name)))
 
 
 def saving(
@@ -70,34 +82,55 @@ def saving(
     if kind in ("impersonate", "quiet") or (reply.empty and partial):
         return None
     made = {**reply.fields(), "generation_id": generation_id}
-    swipe = {name: made.get(name) for name in ("content", "reasoning", "generation_id")}
     if target is None:
         document = {
             "role": "assistant",
             "speaker_id": speaker_id,
-            "swipes": [swipe],
+            "swipes": [dict(made)],
             "swipe": 0,
             "lore_state": dict(lore_state),
             **made,
             "partial": partial,
         }
         return Saving(document, branch)
-    return Saving(_changed(kind, target.document, made, swipe) | {"partial": partial}, target.branch, target)
+    if kind == "regenerate" and partial:
+        kind = "swipe"  # what broke off takes no whole answer's place
+    return Saving(_changed(kind, target.document, made) | {"partial": partial}, target.branch, target)
 
 
-def _changed(kind: str, before: Mapping[str, Any], made: Mapping[str, Any], swipe: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(kind: str, before: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    swipes = [dict(one) for one in before.get("swipes") or ()]
     if kind == "continue":
-        whole = _text(before.get("content")) + _text(made.get("content"))
-        swipes = [dict(one) for one in before.get("swipes") or ()]
+        whole = _continued(before, made)
         shown = int(before.get("swipe") or 0)
         if shown < len(swipes):
-            swipes[shown]["content"] = whole
-        return {**before, "content": whole, "swipes": swipes, "generation_id": made["generation_id"]}
+            swipes[shown] |= whole
+        return {**before, **whole, "swipes": swipes}
     if kind == "regenerate":
-        return {**before, **made, "swipes": [swipe], "swipe": 0}
-    swipes = list(before.get("swipes") or ()) or [{name: before.get(name) for name in swipe}]
-    return {**before, **made, "swipes": [*swipes, swipe], "swipe": len(swipes)}
+        return {**before, **made, "swipes": [dict(made)], "swipe": 0}
+    swipes = swipes or [{name: before.get(name) for name in made}]
+    return {**before, **made, "swipes": [*swipes, dict(made)], "swipe": len(swipes)}
+
+
+def _continued(before: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with what continues it: its own parts stay, whatever they are."""
+    content, more = before.get("content"), made["content"]
+    whole = [*content, {"type": "text", "text": more}] if isinstance(content, list) else _text(content) + more
+    reasoning = _text(before.get("reasoning")) + _text(made["reasoning"])
+    calls = [*(before.get("tool_calls") or ()), *(made["tool_calls"] or ())]
+    return {**made, "content": whole, "reasoning": reasoning or None, "tool_calls": calls or None}
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _whole(text: str) -> str:
+    """Return text that can be stored: halves of a pair that came apart joined, a half that stays alone replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

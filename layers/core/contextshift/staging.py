@@ -146,6 +146,8 @@ class Staging:
     def _speaker_id(self) -> str | None:
         """Return the participant whose turn it is: the one named, else the one continued, else the first character."""
         if self._wanted.speaker_id is not None:
+            if self._participants() and not self._participant(self._wanted.speaker_id):
+                raise InvalidInput("the chat has no such participant", "speaker_id", "unknown_reference")
             return self._wanted.speaker_id
         if self._target is not None and self._target.document.get("speaker_id"):
             return str(self._target.document["speaker_id"])
@@ -187,7 +189,8 @@ class Staging:
         sent["content"] = self._named(document)
         if document.get("reasoning") and self._wanted.include_reasoning:
             sent["reasoning_content"] = document["reasoning"]
-        meta = document.get("meta") or {}
+        meta = document.get("meta")
+        meta = meta if isinstance(meta, Mapping) else {}
         pinned = bool(document.get("pinned") or meta.get("pinned") is True)
         return Spoken(message.id, sent, pinned, meta.get("manualExcluded") is True)
 

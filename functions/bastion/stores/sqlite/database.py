@@ -163,10 +163,9 @@ class SqliteDatabase:
         return self._connection
 
     def _checkpoint(self) -> None:
-        try:
+        # Another connection is at work: its own close, or the next deletion, folds the log.
+        with contextlib.suppress(sqlite3.OperationalError):
             self._opened().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.Error, OSError) as error:
-            raise StoreUnavailable(f"SQLite: {error}") from error
 
     def _close(self) -> None:
         if self._connection is not None:
