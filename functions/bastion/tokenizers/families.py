@@ -8,6 +8,7 @@ that the provider reported for them, "template" is the chat template that the mo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bastion.tokenizers.costs import CLASSIC, GPT5, REASONING, ChatCosts
 from bastion.tokenizers.images import (
@@ -247,6 +248,7 @@ _SHORT = 2
 """A prefix as short as ``o1`` begins other people's names: it counts where a mark or nothing follows it."""
 
 
+@lru_cache(maxsize=1_024)
 def family_of(model_name: str) -> Family | None:
     """Return the family of a model's name, None for one that nobody knows.
 
