@@ -13,12 +13,25 @@ from bastion.wire.rendering import dumps
 from contextshift.answer import Answer, AnswerStream
 from contextshift.errors import ContextShiftError
 
-__all__ = ["BUFFERED", "Reply", "StreamReply", "TornAnswer", "answer_reply", "problem_reply", "while_connected"]
+__all__ = [
+    "BUFFERED",
+    "Reply",
+    "StreamReply",
+    "TornAnswer",
+    "answer_reply",
+    "connected_reply",
+    "disconnected",
+    "encoded",
+    "problem_reply",
+    "while_connected",
+]
 
 BUFFERED = "bastion.buffered"
 """Scope key set by a host that cannot stream: a stream is then collected, so that its failure is a clean error."""
 
 Headers = Sequence[tuple[str, str]]
+_CLIENT_GONE = 499
+"""What a log shows for a client that left before its answer; nobody receives it."""
 _LAST_WORDS = 5.0
 """Seconds past the deadline that an error event may take to be sent."""
 _T = TypeVar("_T")
@@ -44,7 +57,7 @@ class Reply:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the reply."""
         shown = [*self.headers, ("content-length", str(len(self.body)))]
-        await send({"type": "http.response.start", "status": self.status, "headers": _encoded(shown)})
+        await send({"type": "http.response.start", "status": self.status, "headers": encoded(shown)})
         await send({"type": "http.response.body", "body": self.body})
 
 
@@ -76,9 +89,9 @@ class StreamReply:
     async def _streamed(self, receive: Receive, send: Send) -> None:
         """Send chunk by chunk until the end, the client's leaving, or the deadline, whichever is first."""
         start = {"type": "http.response.start", "status": self._answer.status}
-        await send({**start, "headers": _encoded(self._answer.headers)})
+        await send({**start, "headers": encoded(self._answer.headers)})
         pump = asyncio.create_task(self._pump(send))
-        gone = asyncio.create_task(_disconnected(receive))
+        gone = asyncio.create_task(disconnected(receive))
         try:
             # A client that stops reading holds `send`: the deadline is for the whole answer.
             limit = self._relay.seconds_left() + _LAST_WORDS
@@ -109,7 +122,7 @@ async def while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, A
     """
     if scope.get(BUFFERED):
         return await work
-    task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
+    task, gone = asyncio.create_task(work), asyncio.create_task(disconnected(receive))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         return None if not task.done() else await task
@@ -125,6 +138,12 @@ async def _stop(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def connected_reply(scope: Scope, receive: Receive, work: Coroutine[Any, Any, Answer]) -> Reply | StreamReply:
+    """Return the response of what an exchange does, as long as its client stays."""
+    answer = await while_connected(scope, receive, work)
+    return Reply(b"", _CLIENT_GONE) if answer is None else answer_reply(answer)
+
+
 def answer_reply(answer: Answer) -> Reply | StreamReply:
     """Make the response of an exchange's answer."""
     if isinstance(answer.body, bytes):
@@ -138,10 +157,12 @@ def problem_reply(error: ContextShiftError, path: str) -> Reply:
     return Reply.json(problem.body(path), problem.status, problem.headers)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client is gone. The request's body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+def encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers as ASGI takes them."""
     return [(name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers]

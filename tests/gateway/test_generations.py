@@ -312,6 +312,20 @@ def test_a_stream_that_breaks_off_keeps_what_came(api: Api, world: World):
     assert (told[3][1]["content"], told[3][1]["partial"]) == ("Half", True)
 
 
+def test_an_upstream_that_cuts_silently_is_found_out_in_the_audit(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="w " * 90)
+    found = api("GET", f"chats/{chat}/context-audit")["diagnostics"]
+    assert {"code": "silent-cut", "counted": 96, "reported": 20} in found
+
+
+def test_a_macro_that_nobody_knows_stays_and_is_told(api: Api, world: World):
+    chat = cast(api, author_note={"text": "{{frobnicate}} {{char}}", "depth": 0})["id"]
+    shown = api("POST", "context-preview?include=messages", {"chat_id": chat, "user_message": "x"})
+    assert {"code": "unknown-macro", "macro": "frobnicate"} in shown["diagnostics"]
+    assert "{{frobnicate}} Ann" in [one["content"] for one in shown["messages"]]
+
+
 def test_an_answer_in_one_piece_is_a_reply_too(api: Api, world: World):
     world.upstream.headers = [("content-type", "application/json")]
     world.upstream.body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Whole."}}]}).encode()
@@ -527,7 +541,8 @@ def test_a_prefill_is_how_the_saved_reply_begins(api: Api, world: World):
     ],
 )
 def test_previews_of_odd_requests(api: Api, body: dict[str, Any], status: int):
-    api("POST", "context-preview", body, status)
+    answer = api("POST", "context-preview", body, status)
+    assert ("action" in answer) is (status == 200)
 
 
 def test_an_unknown_speaker_and_numbers_beyond_reason_are_refused(world: World, api: Api):

@@ -8,14 +8,11 @@ from starlette.requests import Request
 
 from bastion.auth import Authenticator
 from bastion.endpoints.reading import read_call
-from bastion.respond import Reply, StreamReply, answer_reply, while_connected
+from bastion.respond import Reply, StreamReply, connected_reply
 from contextshift.exchange import Exchange
 from contextshift.report import budget, context_headers, decision_warnings, tokenizer
 
 __all__ = ["ChatCompletions"]
-
-_CLIENT_GONE = 499
-"""What a log shows for a client that left before its answer; nobody receives it."""
 
 
 class ChatCompletions:
@@ -30,8 +27,7 @@ class ChatCompletions:
         """Answer a chat completion, buffered or streamed."""
         access = await self._authenticate(request, "call")
         call = await read_call(request, access, self._max_body)
-        answer = await while_connected(request.scope, request.receive, self._exchange.complete(call))
-        return Reply(b"", _CLIENT_GONE) if answer is None else answer_reply(answer)
+        return await connected_reply(request.scope, request.receive, self._exchange.complete(call))
 
     async def count(self, request: Request) -> Reply:
         """Count a chat completion exactly; keep nothing, call nobody."""

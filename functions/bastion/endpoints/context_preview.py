@@ -66,7 +66,7 @@ class ContextPreview:
         access = await self._authenticate(request, "preview", "call")
         include = read_include(request, frozenset())
         asked = _asked(await read_json(request, self._max_body))
-        plan = self._plan(request, access, asked)
+        plan = await self._plan(request, access, asked)
         planned = await plan(None)
         shown = context_headers(planned.decision, planned.settings, decision_warnings(planned.decision))
         document = render_document(planned.document(), include)
@@ -74,14 +74,14 @@ class ContextPreview:
             document["models"] = [await _compared(plan, name) for name in asked.models]
         return Reply.json(document, headers=shown)
 
-    def _plan(self, request: Request, access: Access, asked: _Asked) -> Plan:
+    async def _plan(self, request: Request, access: Access, asked: _Asked) -> Plan:
         if "chat_id" in asked.value:
-            return self._of_stored(access, asked)
+            return await self._of_stored(access, asked)
         if any(name in asked.value for name in _INLINE):
             return self._of_inline(access, asked)
         return self._of_proxy(request, access, asked)
 
-    def _of_stored(self, access: Access, asked: _Asked) -> Plan:
+    async def _of_stored(self, access: Access, asked: _Asked) -> Plan:
         """Plan a stored chat's next prompt: a key that may only preview what it brings may not read it."""
         if "call" not in access.key.scopes:
             raise ScopeMissing(("call",))
@@ -90,14 +90,16 @@ class ContextPreview:
         if not isinstance(chat_id, str) or not CHAT_ID.match(chat_id):
             raise ChatNotFound("no such chat")
 
-        async def plan(model: str | None) -> Planned:
-            await self._rehearsal.check_chat(
-                access, chat_id
-            )  # a chat that is not theirs is a 404, whatever else is wrong
+        try:
             start = read(wire.GenerationStart, fields)
             wanted = wanted_of(start)
-            one = wanted if model is None else replace(wanted, model=model)
-            return await self._rehearsal.decided(await self._rehearsal.stored(access, chat_id, start.branch, one))
+        except InvalidInput:
+            await self._rehearsal.check_chat(access, chat_id)  # 404 for a foreign chat, whatever else is wrong
+            raise
+        stage = await self._rehearsal.opened(access, chat_id, start.branch)
+
+        async def plan(model: str | None) -> Planned:
+            return await self._rehearsal.decided(stage(wanted if model is None else replace(wanted, model=model)))
 
         return plan
 

@@ -13,9 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from bastion.auth import Authenticator
 from bastion.endpoints.chats import chat_id_of, shown_message
-from bastion.endpoints.reading import FORWARDED, deadline_of, provider_key_of, read_body
+from bastion.endpoints.reading import deadline_of, forwarded, provider_key_of, read_body
 from bastion.problems import problem_of
-from bastion.respond import BUFFERED, Reply
+from bastion.respond import BUFFERED, Reply, disconnected, encoded
 from bastion.wire import chats as wire
 from bastion.wire.deltas import OpenAIDeltas
 from bastion.wire.openai_chat import check_parameters, read_overrides
@@ -86,7 +86,7 @@ class GenerationsEndpoint:
             branch=start.branch,
             wanted=wanted_of(start),
             dialect=_DIALECT,
-            headers={name: request.headers[name] for name in FORWARDED if name in request.headers and name != "accept"},
+            headers={name: value for name, value in forwarded(request).items() if name != "accept"},
             deadline=deadline_of(request),
             provider_key=provider_key_of(request),
             idempotency_key=request.headers.get("idempotency-key"),
@@ -195,10 +195,9 @@ class _Events:
             body = b"".join([event async for event in self._written()])
             await Reply(body, 200, self._headers)(scope, receive, send)
             return
-        encoded = [(name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in self._headers]
-        await send({"type": "http.response.start", "status": 200, "headers": encoded})
+        await send({"type": "http.response.start", "status": 200, "headers": encoded(self._headers)})
         pump = asyncio.create_task(self._pump(send))
-        gone = asyncio.create_task(_disconnected(receive))
+        gone = asyncio.create_task(disconnected(receive))
         try:
             await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
             if not pump.done() and self._cancels and self._running is not None:
@@ -237,7 +236,7 @@ def _shown_event(event: Event) -> Mapping[str, Any]:
 async def _listened(request: Request, running: Running, *, cancels: bool) -> None:
     """Wait until a generation has ended; a client that goes away stops it only where it said so."""
     done = asyncio.create_task(running.finished())
-    gone = asyncio.create_task(_disconnected(request.receive))
+    gone = asyncio.create_task(disconnected(request.receive))
     try:
         if not request.scope.get(BUFFERED):
             await asyncio.wait((done, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -247,8 +246,3 @@ async def _listened(request: Request, running: Running, *, cancels: bool) -> Non
     finally:
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -178,18 +178,11 @@ def _plain(new: Any) -> tuple[dict[str, Any], Warnings]:
 
 
 def _card(new: wire.NewCharacter) -> tuple[dict[str, Any], Warnings]:
-    return _of_import(_read(new.card, "card"), Kind.CARD, "card")
+    return _of_import(import_document(new.card, "card"), Kind.CARD, "card")
 
 
 def _book(new: wire.NewLorebook) -> tuple[dict[str, Any], Warnings]:
-    return _of_import(_read(new.book, "book"), Kind.LOREBOOK, "book")
-
-
-def _read(document: dict[str, Any], path: str) -> Imported:
-    try:
-        return import_document(document)
-    except InvalidInput as error:
-        raise InvalidInput(str(error), f"{path}.{error.path}" if error.path else path, error.reason) from None
+    return _of_import(import_document(new.book, "book"), Kind.LOREBOOK, "book")
 
 
 def _of_import(imported: Imported, wanted: Kind | None, path: str | None) -> tuple[dict[str, Any], Warnings]:

@@ -19,6 +19,7 @@ __all__ = [
     "FORWARDED",
     "call_of",
     "deadline_of",
+    "forwarded",
     "provider_key_of",
     "read_body",
     "read_call",
@@ -75,7 +76,7 @@ def call_of(request: Request, access: Access, body: JsonBody, overrides: Overrid
         body=body,
         messages=read_messages(body),
         overrides=overrides,
-        headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
+        headers=forwarded(request),
         deadline=deadline_of(request),
         provider_key=provider_key_of(request),
     )
@@ -102,6 +103,11 @@ def read_include(request: Request, default: frozenset[str]) -> frozenset[str]:
     if unknown:
         raise InvalidInput(f"include may name {' and '.join(sorted(INCLUDES))}", "include", "unknown_value")
     return frozenset(names)
+
+
+def forwarded(request: Request) -> dict[str, str]:
+    """Return the headers that go upstream with a request's body."""
+    return {name: request.headers[name] for name in FORWARDED if name in request.headers}
 
 
 def deadline_of(request: Request) -> float | None:

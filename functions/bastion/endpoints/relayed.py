@@ -7,9 +7,9 @@ import re
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
-from bastion.endpoints.reading import FORWARDED, deadline_of, provider_key_of, read_body, read_overrides_of
+from bastion.endpoints.reading import deadline_of, forwarded, provider_key_of, read_body, read_overrides_of
 from bastion.problems import RouteNotFound
-from bastion.respond import Reply, StreamReply, answer_reply, while_connected
+from bastion.respond import Reply, StreamReply, connected_reply
 from bastion.wire.relayed import RelayDialect, StatefulRoute, read_relayed
 from contextshift.body import parse_body
 from contextshift.exchange import Exchange
@@ -66,12 +66,11 @@ class Relayed:
             body=body,
             overrides=read_overrides_of(request, routing),
             priced_by_tokens=path in _PRICED_BY_TOKENS,
-            headers={name: request.headers[name] for name in FORWARDED if name in request.headers},
+            headers=forwarded(request),
             deadline=deadline_of(request),
             provider_key=provider_key_of(request),
         )
-        answer = await while_connected(request.scope, request.receive, relay(self._exchange, call))
-        return Reply(b"", 499) if answer is None else answer_reply(answer)
+        return await connected_reply(request.scope, request.receive, relay(self._exchange, call))
 
     async def refuse(self, request: Request) -> Reply:
         """Refuse a route that lives on objects a provider keeps."""

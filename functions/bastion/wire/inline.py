@@ -15,7 +15,7 @@ from contextshift.chats import MAIN, MessageRecord
 from contextshift.errors import InvalidInput
 from contextshift.lore.books import read_book
 from contextshift.lore.cards import read_card
-from contextshift.lore.imports import Imported, Kind, import_document
+from contextshift.lore.imports import Kind, import_document
 from contextshift.lore.model import Book
 from contextshift.scene import Character, Persona
 
@@ -105,7 +105,7 @@ def read_inline(body: JsonBody) -> Inline:
 
 def _character(position: int, document: Mapping[str, Any], many: int) -> Character:
     path = "character" if many == 1 else f"character[{position}]"
-    imported = _imported(document, path)
+    imported = import_document(document, path)
     if imported.kind is not Kind.CARD:
         raise InvalidInput("this is no character card", path, "wrong_kind")
     return Character(f"c{position}", read_card(imported.document, book_id=f"character:c{position}"))
@@ -113,15 +113,7 @@ def _character(position: int, document: Mapping[str, Any], many: int) -> Charact
 
 def _book(position: int, document: Mapping[str, Any]) -> Book:
     path = f"lorebooks[{position}]"
-    imported = _imported(document, path)
+    imported = import_document(document, path)
     if imported.kind is not Kind.LOREBOOK:
         raise InvalidInput("this is no lorebook", path, "wrong_kind")
     return read_book(imported.document, id=f"b{position}")
-
-
-def _imported(document: Mapping[str, Any], path: str) -> Imported:
-    """Read a card or a book; what is wrong with it is named below ``path``."""
-    try:
-        return import_document(dict(document))
-    except InvalidInput as error:
-        raise InvalidInput(str(error), f"{path}.{error.path}" if error.path else path, error.reason) from None

@@ -1,22 +1,29 @@
-"""Sending what was decided; and once more, with less or elsewhere, where the provider will not take it."""
+"""Sending what was decided, once more with less or elsewhere where the provider will not take it; and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
+from contextshift.audit import AuditStatus
 from contextshift.calling import Caller, Received
 from contextshift.errors import UpstreamOverflow
+from contextshift.fit import Decision
 from contextshift.headers import Bare, Token, Warning_
-from contextshift.ledger import Ledger
+from contextshift.ledger import Ledger, Matter
 from contextshift.measuring import Measure
 from contextshift.overflow import Overflow
-from contextshift.planner import Dialect, Planned, Planner
+from contextshift.planner import AnswerReader, Dialect, Planned, Planner
 from contextshift.ports import Access, Provider, ProviderCall
 from contextshift.report import decision_warnings
 from contextshift.settings import Settings
 
 __all__ = ["Attempts", "Sender"]
+
+SILENT_CUT = 0.75
+"""An upstream that reports less than this share of our count has cut the prompt without saying so."""
+_FEWEST_PER_BYTE = 8
+"""Where nothing was counted, usage below one token in so many bytes is worth a count: prose makes one in 4 or 5."""
 
 
 class Sender(Protocol):
@@ -73,6 +80,33 @@ class Attempts:
             raise _refusal(still)
         return received
 
+    async def ended(self, status: int, reader: AnswerReader) -> list[Warning_]:
+        """End as the answer says: its error, its usage, or our own counts; return what its usage gives away."""
+        planned = self.planned
+        assert planned is not None
+        matter, code = Matter.of(planned.decision), f"UPSTREAM_{status}" if status >= 400 else reader.error
+        if code is not None:
+            await self._ledger.end(matter, AuditStatus.FAILED, code=code, upstream_status=status)
+            return []
+        if reader.usage is not None:
+            used, reported = planned.decision.used, reader.usage.get("prompt_tokens")
+            self._sender.learn(self._access, planned.settings, used, reported)
+        usage = reader.usage or _own_usage(planned.decision)
+        found = self._silent_cut(planned, usage)
+        await self._ledger.end(matter, AuditStatus.COMPLETED, upstream_status=status, usage=usage, found=found)
+        return found
+
+    def _silent_cut(self, planned: Planned, usage: Mapping[str, Any]) -> list[Warning_]:
+        used, reported = planned.decision.used, usage.get("prompt_tokens")
+        if used.counter.profile.approximate or not isinstance(reported, int):
+            return []
+        if used.bound and reported * _FEWEST_PER_BYTE >= used.prompt:
+            return []  # as many as such a text may well make
+        counted = self._sender.planner.counted(planned.question) if used.bound else used.prompt
+        if reported >= SILENT_CUT * counted:
+            return []
+        return [(Token("silent-cut"), {"counted": counted, "reported": reported})]
+
     async def _send(self, planned: Planned, *, streams: bool) -> Received:
         provider = self._sender.provider(planned.decision.used.model.provider)
         return await self._sender.caller.call(provider, self._outgoing(planned), self._dialect, streams=streams)
@@ -91,6 +125,11 @@ class Attempts:
         return again.noting(
             {"code": str(token), **{name: str(v) if isinstance(v, Token) else v for name, v in parameters.items()}}
         )
+
+
+def _own_usage(decision: Decision) -> Mapping[str, Any]:
+    prompt = decision.used.prompt
+    return {"prompt_tokens": prompt, "completion_tokens": None, "total_tokens": None, "estimated": True}
 
 
 def _refusal(overflow: Overflow) -> UpstreamOverflow:

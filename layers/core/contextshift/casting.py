@@ -75,14 +75,14 @@ class Shelf:
 
     def card(self, account: str, record: LibraryRecord) -> Card:
         """Return the card of a stored character."""
-        return self._read(account, record, lambda: read_card(record.document, book_id=f"character:{record.id}"))
+        return self._read("card", account, record, lambda: read_card(record.document, book_id=f"character:{record.id}"))
 
     def book(self, account: str, record: LibraryRecord) -> Book:
         """Return a stored lorebook."""
-        return self._read(account, record, lambda: read_book(record.document, id=record.id))
+        return self._read("book", account, record, lambda: read_book(record.document, id=record.id))
 
-    def _read(self, account: str, record: LibraryRecord, make: Callable[[], _T]) -> _T:
-        place = (account, record.id, record.version, record.created_at, record.updated_at, make.__qualname__)
+    def _read(self, kind: str, account: str, record: LibraryRecord, make: Callable[[], _T]) -> _T:
+        place = (kind, account, record.id, record.version, record.created_at, record.updated_at)
         found: Any = self._kept.get(place)
         if found is None:
             found = self._kept[place] = make()

@@ -10,18 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from typing import Any
 
 from contextshift import headers
 from contextshift.answer import Answer, returned
 from contextshift.attempts import Attempts
-from contextshift.audit import AuditStatus
 from contextshift.calibrating import Calibrator
 from contextshift.calling import Caller, Received
 from contextshift.course import CallFailed, Course, Relay
 from contextshift.errors import ContextShiftError, ProviderBroken
 from contextshift.fit import Decision
-from contextshift.headers import Token, Warning_
+from contextshift.headers import Warning_
 from contextshift.ledger import Ledger, Matter
 from contextshift.measuring import Measure, Question
 from contextshift.planner import AnswerReader, Call, Planned, Planner, outgoing
@@ -31,10 +29,6 @@ from contextshift.settings import Settings
 
 __all__ = ["Answer", "CallFailed", "Exchange", "Relay"]
 
-SILENT_CUT = 0.75
-"""An upstream that reports less than this share of our count has cut the prompt without saying so."""
-_FEWEST_PER_BYTE = 8
-"""Where nothing was counted, usage below one token in so many bytes is worth a count: prose makes one in 4 or 5."""
 _DAY = 86_400
 
 
@@ -174,30 +168,4 @@ class _Completion:
 
     async def answered(self, status: int, reader: AnswerReader) -> list[Warning_]:
         """End as the answer says: its usage or our own counts; return what its usage gives away."""
-        code = f"UPSTREAM_{status}" if status >= 400 else reader.error
-        if code is not None:
-            await self.ledger.end(self.matter(), AuditStatus.FAILED, code=code, upstream_status=status)
-            return []
-        usage = reader.usage or self._own_usage()
-        if reader.usage is not None and self._planned is not None:
-            used = self._planned.decision.used
-            self._x.learn(self._call.access, self._question.settings, used, reader.usage.get("prompt_tokens"))
-        found = self._silent_cut(usage)
-        await self.ledger.end(self.matter(), AuditStatus.COMPLETED, upstream_status=status, usage=usage, found=found)
-        return found
-
-    def _own_usage(self) -> Mapping[str, Any]:
-        prompt = self._planned.decision.used.prompt if self._planned else None
-        return {"prompt_tokens": prompt, "completion_tokens": None, "total_tokens": None, "estimated": True}
-
-    def _silent_cut(self, usage: Mapping[str, Any]) -> list[Warning_]:
-        used = self._planned.decision.used if self._planned else None
-        reported = usage.get("prompt_tokens")
-        if used is None or used.counter.profile.approximate or not isinstance(reported, int):
-            return []
-        if used.bound and reported * _FEWEST_PER_BYTE >= used.prompt:
-            return []  # as many as such a text may well make
-        counted = self._x.planner.counted(self._question) if used.bound else used.prompt
-        if reported >= SILENT_CUT * counted:
-            return []
-        return [(Token("silent-cut"), {"counted": counted, "reported": reported})]
+        return await self._attempts.ended(status, reader)

@@ -143,20 +143,7 @@ class Running:
 
     async def answered(self, status: int, reader: AnswerReader) -> list[Warning_]:
         """End with the whole reply, or with the error in its place."""
-        code = f"UPSTREAM_{status}" if status >= 400 else reader.error
-        if code is not None:
-            await self.ledger.end(self.matter(), AuditStatus.FAILED, code=code, upstream_status=status)
-            return []
-        if reader.usage is not None and self.decision is not None:
-            used = self.decision.used
-            self._x.learn(self._call.access, self._question.settings, used, reader.usage.get("prompt_tokens"))
-        usage = reader.usage or self._own_usage()
-        await self.ledger.end(self.matter(), AuditStatus.COMPLETED, upstream_status=status, usage=usage)
-        return []
-
-    def _own_usage(self) -> Mapping[str, Any]:
-        prompt = self.decision.used.prompt if self.decision else None
-        return {"prompt_tokens": prompt, "completion_tokens": None, "total_tokens": None, "estimated": True}
+        return await self._attempts.ended(status, reader)
 
     async def _finish(self, ticket: Ticket, end: AuditEnd) -> None:
         """Write the end of audit, generation and message together."""

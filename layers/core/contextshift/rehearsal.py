@@ -6,7 +6,6 @@ A preview is a rehearsal and a decision; a generation rehearses too, and then ac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from contextshift.casting import Cast, LibraryReader, Shelf, Wanted, load_cast
@@ -60,12 +59,16 @@ class Rehearsal:
 
     async def stored(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> Staged:
         """Stage a stored chat's next prompt. Raises ChatNotFound, InvalidInput, and what models and settings raise."""
+        return (await self.opened(access, chat_id, branch))(wanted)
+
+    async def opened(self, access: Access, chat_id: str, branch: str) -> Callable[[Wanted], Staged]:
+        """Read a stored chat once, and return what stages any wish of it. Raises ChatNotFound."""
         loaded = await self._chats.load(access.account, chat_id, branch)
         if loaded is None:
             raise ChatNotFound("the chat has no such branch")
         document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
         cast = await load_cast(self._library, access.account, chat_id, document, self._shelf)
-        return self.brought(access, chat_id, document, loaded.messages, cast, wanted)
+        return lambda wanted: self.brought(access, chat_id, document, loaded.messages, cast, wanted)
 
     def brought(
         self,
@@ -92,5 +95,5 @@ class Rehearsal:
 
     async def decided(self, staged: Staged) -> Planned:
         """Return what would be sent of a staged prompt, and why: exact, for it is shown block by block."""
-        planned = self._planner.decide(await self._planner.rated(replace(staged.question, size=None)))
+        planned = self._planner.decide(await self._planner.rated(staged.question))
         return intercepted(planned, self._interceptors, self._guard)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from contextshift.assembly import assemble, sendable
@@ -90,6 +91,8 @@ class Staging:
         self._chat_seed = seed
         self._now = now
         self._search = search
+        self._unknown: dict[str, None] = {}
+        """Macros that nobody knows, as they are written: they stay, and the diagnostics name them."""
         self._history, self._target = _split(messages, wanted.type)
 
     def stage(self) -> Staged:
@@ -206,7 +209,8 @@ class Staging:
 
     # -- macros, lore, memory ---------------------------------------------------------------------------------
 
-    def _macros(self, outlets: Mapping[str, str] | None = None) -> MacroContext:
+    @cached_property
+    def _macros(self) -> MacroContext:
         character = self._cast.character(self._participant(self._speaker_id()).get("character_id"))
         card = character.card if character else Card(self._name_of(self._speaker_id()) or "Assistant")
         persona = self._cast.persona
@@ -220,14 +224,17 @@ class Staging:
             persona=persona.description if persona else "",
             last_message=last if isinstance(last, str) else "",
             variables=self._chat.get("variables") or {},
-            outlets=outlets or {},
             now=self._now,
             seed=self._seed,
             chat_seed=self._chat_seed,
         )
 
     def _expanded(self, text: str, outlets: Mapping[str, str] | None = None) -> str:
-        return expand(text, self._macros(outlets)).text
+        """Expand a text's macros; two texts draw apart, one text draws alike wherever it stands."""
+        context = replace(self._macros, outlets=outlets) if outlets else self._macros
+        expanded = expand(text, context, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest())
+        self._unknown.update(dict.fromkeys(expanded.unknown))
+        return expanded.text
 
     def _activation(self, settings: Settings, model: Model, spoken: Sequence[Spoken]) -> Activation | None:
         if not self._cast.books:
@@ -282,6 +289,7 @@ class Staging:
 
     def _notes(self, activation: Activation | None) -> list[Mapping[str, Any]]:
         notes: list[Mapping[str, Any]] = [{"code": "missing-reference", "ref": ref} for ref in self._cast.missing]
+        notes += [{"code": "unknown-macro", "macro": name} for name in self._unknown]
         return [*notes, *(activation.diagnostics if activation else ())]
 
 

@@ -264,7 +264,9 @@ class MemoryChats(Fallible):
     def _saved(self, stored: _Stored, saving: Saving | None) -> MessageRecord | None:
         if saving is None:
             return None
-        branch = stored.branches[saving.branch]
+        branch = stored.branches.get(saving.branch)
+        if branch is None:
+            return None
         if saving.replaces is None:
             return self._appended(stored, branch, [saving.document])[0]
         present = stored.messages.get((saving.replaces.branch, saving.replaces.n))

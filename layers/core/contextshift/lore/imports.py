@@ -80,9 +80,17 @@ def import_file(data: bytes) -> Imported:
     return _imported(read_json(data, "", notices), notices)
 
 
-def import_document(document: object) -> Imported:
-    """Read a card or a lorebook that is already parsed JSON, in any of its spellings. Raises InvalidInput."""
-    return _imported(document, Notices())
+def import_document(document: object, path: str = "") -> Imported:
+    """Read a card or a lorebook that is already parsed JSON, in any of its spellings.
+
+    Raises InvalidInput, whose path stands below ``path``: the place of the document in a request.
+    """
+    try:
+        return _imported(document, Notices())
+    except InvalidInput as error:
+        if not path:
+            raise
+        raise InvalidInput(str(error), f"{path}.{error.path}" if error.path else path, error.reason) from None
 
 
 def _imported(document: object, notices: Notices) -> Imported:
