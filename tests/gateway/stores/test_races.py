@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -220,6 +221,22 @@ async def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path, cl
             assert integrity == "ok"
         finally:
             database.close()
+
+
+async def test_a_new_file_is_opened_while_another_process_is_making_it(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")  # not WAL yet: SQLite refuses the switch at once, whatever the timeout
+    database = SqliteDatabase(path)
+    try:
+        opening = asyncio.create_task(database.read(lambda db: db.execute("PRAGMA journal_mode").fetchone()[0]))
+        await asyncio.sleep(0.1)
+        assert not opening.done()
+        other.execute("COMMIT")
+        assert await opening == "wal"
+    finally:
+        database.close()
+        other.close()
 
 
 async def test_a_file_of_a_later_version_is_refused(tmp_path: Path, clock: MovableClock) -> None:
