@@ -45,7 +45,8 @@ CORE_LEVELS = [
     {"course", "attempts", "staging"},
     {"exchange", "replying", "greeting", "finishing"},
     {"rehearsal"},
-    {"relaying", "generating"},
+    {"relaying", "ending"},
+    {"generating"},
 ]
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 

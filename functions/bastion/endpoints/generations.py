@@ -26,7 +26,7 @@ from contextshift.body import parse_body
 from contextshift.casting import Wanted
 from contextshift.chats import ChatStore, GenerationRecord
 from contextshift.errors import InvalidInput, NotInLibrary
-from contextshift.generating import Generate, Generations, Running
+from contextshift.generating import Generate, Generations, Repeated, Running
 from contextshift.ports import Access, Clock
 from contextshift.telling import Event
 
@@ -94,8 +94,8 @@ class GenerationsEndpoint:
         )
         running = await self._generations.start(call)
         shown = running.headers()
-        if running.repeats is not None:
-            gid = running.repeats
+        if isinstance(running, Repeated):
+            gid = running.generation_id
             if not start.stream:
                 return Reply.json(await self._waited(access, call.chat_id, gid), headers=shown)
             return _Events(self._repeated(access, call.chat_id, gid), None, shown)

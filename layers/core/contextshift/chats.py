@@ -13,19 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from contextshift.audit import AuditStatus
-from contextshift.ports import AuditEnd, Ticket
+from contextshift.ports import AuditEnd, AuditRecord, Commit, Ticket
 
 __all__ = [
     "MAIN",
+    "Begun",
     "BranchRecord",
     "ChatRecord",
     "ChatStore",
+    "Claim",
     "GenerationRecord",
     "LibraryKind",
     "LibraryRecord",
     "LibraryStore",
     "LoadedChat",
     "MessageRecord",
+    "Opened",
+    "Opening",
     "Page",
     "Saving",
     "message_id",
@@ -96,6 +100,8 @@ class BranchRecord:
     """(branch, last shared n) of its ancestors, the root first; its own messages follow."""
     name: str | None = None
     created_at: float = 0.0
+    last: int = 0
+    """The highest number that its own messages were given; a removed one's is not given again."""
 
     @property
     def first(self) -> int:
@@ -167,6 +173,57 @@ class GenerationRecord:
     end: AuditEnd | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an idempotency key is bound to."""
+
+    generation_id: str
+    request: str
+    """SHA-256 of the request that bound it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A generation's place in its chat's order, and what it reads there."""
+
+    ticket: Ticket
+    loaded: LoadedChat | None
+    """None where there is no such branch."""
+    claimed: Claim | None = None
+    """What the idempotency key asked for is bound to already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What makes a begun generation known: all of it is written, or nothing."""
+
+    generation: GenerationRecord
+    expires: int
+    """Epoch seconds until which generation and key are kept."""
+    audit: AuditRecord
+    parts: Sequence[bytes]
+    audit_expires: int | None
+    branch: BranchRecord
+    """As it was read."""
+    said: Document | None = None
+    """What the user said, added at the branch's end."""
+    key: str | None = None
+    """The idempotency key, hashed; bound to the generation until ``expires``."""
+    request: str = ""
+    """SHA-256 of the request, bound with the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What became of an opening."""
+
+    commit: Commit
+    """Of its audit: a later generation's may be the newest already, and then this one's is not kept."""
+    said: MessageRecord | None = None
+    claimed: Claim | None = None
+    """Another generation has the idempotency key, and nothing was written."""
+
+
 class ChatStore(Protocol):
     """Keeps chats, their branches, messages and generations. Every method may raise StoreUnavailable.
 
@@ -218,17 +275,19 @@ class ChatStore(Protocol):
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads, in as few trips as there can be; None where there is no such branch."""
 
-    async def begin_generation(self, account: str, chat_id: str, generation_id: str, *, now: float) -> Ticket:
-        """Take the next place in the order of a stored chat, as `AuditWriter.begin` does for the proxy's."""
+    async def begin_generation(
+        self, account: str, chat_id: str, branch: str, generation_id: str, *, now: float, key: str | None = None
+    ) -> Begun:
+        """Take the next place in the order of a stored chat, as `AuditWriter.begin` does for the proxy's, and read it.
 
-    async def claim(self, ticket: Ticket, key: str, request: str, expires: int) -> tuple[str, str] | None:
-        """Bind an idempotency key to this generation; where it is bound already, (generation id, request) it has.
-
-        A binding is over at ``expires`` (epoch seconds). Raises ChatNotFound where the ticket's life is over.
+        Beside the counter nothing is written. ``key`` is an idempotency key, hashed.
         """
 
-    async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
-        """Make a generation known to others until ``expires``. Raises ChatNotFound where the ticket's life is over."""
+    async def open_generation(self, ticket: Ticket, opening: Opening) -> Opened:
+        """Open a generation: its record, its audit as the newest, its key and what the user said, all or nothing.
+
+        Raises ChatNotFound where the ticket's life is over.
+        """
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; return whether somebody asked to cancel, or the chat is gone."""

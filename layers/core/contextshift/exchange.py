@@ -77,8 +77,11 @@ class Exchange:
     def ledger(self, access: Access, settings: Settings, deadline: float) -> Ledger:
         """Open the ledger of one generation."""
         expires = int(self.clock.now()) + self.planner.plan_of(access).audit_days * _DAY
-        generation_id = self._random.token(12).hex()
-        return Ledger(self._audits, self.clock, self._log, access, settings, generation_id, deadline, expires)
+        return Ledger(self._audits, self.clock, self._log, access, settings, self.token(), deadline, expires)
+
+    def token(self) -> str:
+        """Return what names a generation, before its place in its chat's order."""
+        return self._random.token(12).hex()
 
     def learn(self, access: Access, settings: Settings, used: Measure, reported: object) -> None:
         """Take what an answer reported for a prompt, to correct approximate counts of later ones."""

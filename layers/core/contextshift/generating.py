@@ -7,10 +7,9 @@ its end and its message are written together or not at all. Others may read its 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,26 +18,26 @@ from contextshift.attempts import Attempts
 from contextshift.audit import AuditStatus
 from contextshift.calling import Received
 from contextshift.casting import Wanted
-from contextshift.chats import ChatStore, GenerationRecord, MessageRecord, Saving
+from contextshift.chats import Begun, ChatStore, Claim, GenerationRecord, MessageRecord, Opening
 from contextshift.course import CallFailed, Course
+from contextshift.ending import Ending
 from contextshift.errors import ContextShiftError, IdempotencyConflict, StoreError, UpstreamRefused
 from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
 from contextshift.ledger import Matter
 from contextshift.planner import AnswerReader, Dialect, Planned, check_key, outgoing
-from contextshift.ports import Access, AuditEnd, ProviderCall, Ticket
+from contextshift.ports import Access, AuditEnd, AuditRecord, Commit, ProviderCall, Ticket
 from contextshift.rehearsal import Rehearsal
-from contextshift.replying import Reply, saving
+from contextshift.replying import Reply
 from contextshift.report import budget, context_headers
 from contextshift.staging import Staged, sent_messages
 from contextshift.telling import Telling
 
-__all__ = ["Generate", "Generations", "Running"]
+__all__ = ["Generate", "Generations", "Repeated", "Running"]
 
 PROGRESS = 1.0
 """Seconds between two looks at whether somebody wants it to stop; the text so far is kept with each."""
-_SAVES = 3
 KEPT = 86_400
 """Seconds for which a generation's state and an idempotency key are kept after its deadline."""
 
@@ -77,20 +76,28 @@ class Generations:
         self.rehearsal = rehearsal
         self._running: set[asyncio.Task[None]] = set()
 
-    async def start(self, call: Generate) -> Running:
+    async def start(self, call: Generate) -> Running | Repeated:
         """Begin a generation. What it needs is checked and recorded when this returns; the provider is called after.
 
-        Raises what `Rehearsal.stored` raises before anything is stored; after that CallFailed, also around the
-        IdempotencyConflict of a key that was used for another request.
+        Raises what staging raises before anything is stored, or IdempotencyConflict for a key that was used for
+        another request; after that CallFailed.
         """
-        staged = await self.rehearsal.stored(call.access, call.chat_id, call.branch, call.wanted)
-        running = Running(self, call, staged)
+        key = None if call.idempotency_key is None else hashlib.sha256(call.idempotency_key.encode()).hexdigest()
+        account, now = call.access.account, self.exchange.clock.now()
+        begun = await self.chats.begin_generation(
+            account, call.chat_id, call.branch, self.exchange.token(), now=now, key=key
+        )
+        if begun.claimed is not None:
+            return _repeated(begun.claimed, call)
+        stage = await self.rehearsal.loaded(call.access, begun.loaded)
+        running = Running(self, call, begun, stage(call.wanted), key)
         async with running.course.ending_on_failure():
-            await running.begin()
-        if running.repeats is None:
-            running.task = asyncio.create_task(running.run())
-            self._running.add(running.task)
-            running.task.add_done_callback(self._running.discard)
+            claimed = await running.begin()
+        if claimed is not None:
+            return _repeated(claimed, call)
+        running.task = asyncio.create_task(running.run())
+        self._running.add(running.task)
+        running.task.add_done_callback(self._running.discard)
         return running
 
     async def aclose(self) -> None:
@@ -98,14 +105,28 @@ class Generations:
         await asyncio.gather(*self._running, return_exceptions=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A generation that an earlier request with the same idempotency key began."""
+
+    generation_id: str
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return the headers of its answer."""
+        return [(headers.GENERATION_ID, self.generation_id)]
+
+
 class Running:
     """One generation on its way, and what its listeners hear of it."""
 
-    def __init__(self, generations: Generations, call: Generate, staged: Staged) -> None:
+    def __init__(self, generations: Generations, call: Generate, begun: Begun, staged: Staged, key: str | None) -> None:
         self._g = generations
         self._x = generations.exchange
         self._call = call
+        self._begun = begun
         self._staged = staged
+        self._key = key
+        self._ending = Ending(generations.chats, call.branch, call.wanted.type, staged)
         deadline = self._x.deadline(call.deadline)
         settings = replace(staged.question.settings, chat_id=call.chat_id, audit="required")
         key_provider = check_key(call, settings, staged.question.model.provider)
@@ -115,12 +136,10 @@ class Running:
         self._attempts = Attempts(self._x, self.ledger, call.access, call.dialect, self._outgoing)
         self.reply = Reply(call.wanted.prefill)
         self.message: MessageRecord | None = None
-        self.repeats: str | None = None
-        """The generation that this one only repeats, by its idempotency key."""
         self.failure: CallFailed | None = None
         """What went wrong, once it has."""
         self.task: asyncio.Task[None] | None = None
-        self._ticket: Ticket | None = None
+        self._said: MessageRecord | None = None
         self._cancelled = False
         self.events = Telling()
 
@@ -147,81 +166,52 @@ class Running:
 
     async def _finish(self, ticket: Ticket, end: AuditEnd) -> None:
         """Write the end of audit, generation and message together."""
-        with contextlib.suppress(StoreError):
-            await self._g.chats.progress(ticket, self.reply.text, self.reply.reasoning)
-        kept = await self._kept(end)
-        self.message = await self._g.chats.end_generation(ticket, end, kept)
-        if self.message is None and kept is not None and kept.replaces is not None:
-            await self._save_again(end)
-
-    async def _kept(self, end: AuditEnd) -> Saving | None:
-        """Return what the reply writes into the conversation, as the message that it changes is by now."""
-        return saving(
-            self._call.wanted.type,
-            self.reply,
-            self._call.branch,
-            await self._target(),
-            generation_id=self.ledger.generation_id,
-            speaker_id=self._staged.speaker_id,
-            lore_state=self._staged.lore_state,
-            partial=end.status is not AuditStatus.COMPLETED,
-        )
-
-    async def _save_again(self, end: AuditEnd) -> None:
-        """Save a reply whose message somebody changed in between: the generation has ended, its text is not lost."""
-        account, chat_id = self._call.access.account, self._call.chat_id
-        for _ in range(_SAVES):
-            kept = await self._kept(end)
-            if kept is None or kept.replaces is None:
-                return
-            target = kept.replaces
-            self.message = await self._g.chats.edit(account, chat_id, target.id, kept.document, target.version)
-            if self.message is not None:
-                return
-
-    async def _target(self) -> MessageRecord | None:
-        """Return the message that is changed as it is by now: somebody may have pinned it meanwhile."""
-        target = self._staged.target
-        if target is None:
-            return None
-        with contextlib.suppress(StoreError):
-            now = await self._g.chats.message(self._call.access.account, self._call.chat_id, target.id)
-            return now or target
-        return target
+        self.message = await self._ending.written(ticket, end, self.reply)
 
     # -- its steps -------------------------------------------------------------------------------------------
 
-    async def begin(self) -> None:
-        """Take the chat's next place, decide, record, and save what the user said."""
-        chats, call = self._g.chats, self._call
-        token = self.ledger.generation_id
-        account = call.access.account
-        ticket = await chats.begin_generation(account, call.chat_id, token, now=self._x.clock.now())
-        self.ledger.adopt(ticket, self._finish)
-        expires = int(self.course.deadline) + KEPT
-        if call.idempotency_key is not None and await self._repeats(ticket, call.idempotency_key, expires):
-            return
-        self._ticket = ticket
+    async def begin(self) -> Claim | None:
+        """Decide, and record it with what the user said; return whose the idempotency key is, if another was faster."""
+        self.ledger.adopt(self._begun.ticket, self._open, self._finish)
         planned = await self._g.rehearsal.decided(replace(self._staged, question=self._question))
+        try:
+            await self._attempts.record(planned)
+        except _Claimed as taken:
+            return taken.by
+        await self.events.tell("generation", self._shown(planned))
+        return None
+
+    async def _open(self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], expires: int) -> Commit:
+        """Write everything that makes the generation known, at once."""
+        call, loaded = self._call, self._begun.loaded
+        assert loaded is not None
         document = {"type": call.wanted.type, "branch": call.branch}
-        record = GenerationRecord(
+        generation = GenerationRecord(
             ticket.generation_id, document, AuditStatus.PREPARED, self._x.clock.now(), self.course.deadline
         )
-        await chats.open_generation(ticket, record, expires)
+        opening = Opening(
+            generation,
+            expires=int(self.course.deadline) + KEPT,
+            audit=record,
+            parts=parts,
+            audit_expires=expires,
+            branch=loaded.branch,
+            said=None if record.end is not None else self._user_message(),
+            key=self._key,
+            request=call.request,
+        )
         self.ledger.owe()
-        await self._attempts.record(planned)
-        said = await self._save_user_message()
-        await self.events.tell("generation", self._shown(planned, said))
+        opened = await self._g.chats.open_generation(ticket, opening)
+        if opened.claimed is not None:
+            raise _Claimed(opened.claimed)
+        self._said = opened.said
+        return opened.commit
 
-    async def _repeats(self, ticket: Ticket, key: str, expires: int) -> bool:
-        hashed = hashlib.sha256(key.encode()).hexdigest()
-        taken = await self._g.chats.claim(ticket, hashed, self._call.request, expires)
-        if taken is None:
-            return False
-        self.repeats, request = taken
-        if request != self._call.request:
-            raise IdempotencyConflict("the idempotency key was used for another request")
-        return True
+    def _user_message(self) -> Mapping[str, Any] | None:
+        wanted = self._call.wanted
+        if wanted.user_message is None or wanted.type == "quiet":
+            return None
+        return {"role": "user", "content": wanted.user_message}
 
     def _outgoing(self, planned: Planned) -> ProviderCall:
         model = planned.decision.used.model
@@ -229,16 +219,7 @@ class Running:
         body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
         return outgoing(self._call, body, model.provider, planned.settings, self.course.deadline)
 
-    async def _save_user_message(self) -> MessageRecord | None:
-        wanted = self._call.wanted
-        if wanted.user_message is None or wanted.type == "quiet":
-            return None
-        document = {"role": "user", "content": wanted.user_message}
-        account, chat_id = self._call.access.account, self._call.chat_id
-        added = await self._g.chats.append(account, chat_id, self._call.branch, [document])
-        return added[0] if added else None
-
-    def _shown(self, planned: Planned, said: MessageRecord | None) -> dict[str, Any]:
+    def _shown(self, planned: Planned) -> dict[str, Any]:
         return {
             "id": self.ledger.generation_id,
             "chat_id": self._call.chat_id,
@@ -247,7 +228,7 @@ class Running:
             "action": str(planned.decision.action),
             "model": planned.decision.used.model.name,
             "budget": budget(planned.decision.used),
-            "user_message": said.id if said else None,
+            "user_message": self._said.id if self._said else None,
         }
 
     async def run(self) -> None:
@@ -302,11 +283,10 @@ class Running:
 
     async def _watch(self) -> None:
         """Keep the text so far, and see whether somebody wants the generation to stop."""
-        assert self._ticket is not None
         while True:
             await asyncio.sleep(PROGRESS)
             try:
-                stop = await self._g.chats.progress(self._ticket, self.reply.text, self.reply.reasoning)
+                stop = await self._g.chats.progress(self._begun.ticket, self.reply.text, self.reply.reasoning)
             except StoreError:
                 continue  # the next look may succeed; nothing is lost, the end writes all
             if stop:
@@ -329,6 +309,20 @@ class Running:
             await self.events.tell("message", {"message": self.message})
         await self.events.tell("done", {"id": self.ledger.generation_id})
         await self.events.end()
+
+
+class _Claimed(Exception):
+    """Raise when another request bound the idempotency key while this one decided; nothing of this one is stored."""
+
+    def __init__(self, by: Claim) -> None:
+        super().__init__()
+        self.by = by
+
+
+def _repeated(claim: Claim, call: Generate) -> Repeated:
+    if claim.request != call.request:
+        raise IdempotencyConflict("the idempotency key was used for another request")
+    return Repeated(claim.generation_id)
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:

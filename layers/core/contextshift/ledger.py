@@ -21,8 +21,10 @@ from contextshift.planner import Planned
 from contextshift.ports import Access, AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
 from contextshift.settings import Settings
 
-__all__ = ["Finish", "Ledger", "Matter", "actual_cost"]
+__all__ = ["Finish", "Ledger", "Matter", "Prepare", "actual_cost"]
 
+Prepare = Callable[[Ticket, AuditRecord, Sequence[bytes], int], Awaitable[Commit]]
+"""Writes a first audit, to be kept until some epoch second, and makes it its chat's newest."""
 Finish = Callable[[Ticket, AuditEnd], Awaitable[object]]
 """Writes the end of an audit."""
 
@@ -77,6 +79,7 @@ class Ledger:
         self._owed = False
         self._ending: asyncio.Task[None] | None = None
         self._sweep: asyncio.Task[None] | None = None
+        self._prepare: Prepare = self._prepared
         self._finish: Finish = audits.finish
         self.generation_id = generation_id
         self.warnings: list[Warning_] = []
@@ -95,9 +98,9 @@ class Ledger:
         except StoreUnavailable:
             self._unavailable()
 
-    def adopt(self, ticket: Ticket, finish: Finish) -> None:
-        """Keep the audit of a generation that a stored chat has begun, and that ``finish`` ends with its chat."""
-        self._ticket, self._finish = ticket, finish
+    def adopt(self, ticket: Ticket, prepare: Prepare, finish: Finish) -> None:
+        """Keep the audit of a generation that a stored chat has begun: written and ended together with its chat's."""
+        self._ticket, self._prepare, self._finish = ticket, prepare, finish
         self.generation_id = ticket.generation_id
 
     def owe(self) -> None:
@@ -117,17 +120,19 @@ class Ledger:
         end = None if error_code is None else AuditEnd(status, self._clock.now(), error_code=error_code)
         record = AuditRecord(self.generation_id, status, self._started, self._deadline, len(parts), sha, attempt, end)
         try:
-            await self._audits.prepare(ticket, record, parts, expires=self._expires)
-            # From here on the audit may be the newest, whatever becomes of the answer: it must be ended.
-            self._open = not status.terminal
-            commit = await self._audits.commit(ticket)
+            commit = await (self._prepare if attempt == 1 else self._prepared)(ticket, record, parts, self._expires)
         except StoreUnavailable:
             self._unavailable()
             return
-        if commit is not Commit.COMMITTED:
-            self._open = False
-        elif self._sweep is None or self._sweep.done():
+        self._open = commit is Commit.COMMITTED and not status.terminal
+        if commit is Commit.COMMITTED and (self._sweep is None or self._sweep.done()):
             self._sweep = asyncio.create_task(_quietly(self._audits, ticket))
+
+    async def _prepared(self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], expires: int) -> Commit:
+        await self._audits.prepare(ticket, record, parts, expires=expires)
+        # From here on the audit may be the newest, whatever becomes of the answer: it must be ended.
+        self._open = not record.status.terminal
+        return await self._audits.commit(ticket)
 
     async def end(
         self,

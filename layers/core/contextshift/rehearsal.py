@@ -57,15 +57,18 @@ class Rehearsal:
         """Raise ChatNotFound where the account has no such chat."""
         await self._chats.chat(access.account, chat_id)
 
-    async def stored(self, access: Access, chat_id: str, branch: str, wanted: Wanted) -> Staged:
-        """Stage a stored chat's next prompt. Raises ChatNotFound, InvalidInput, and what models and settings raise."""
-        return (await self.opened(access, chat_id, branch))(wanted)
-
     async def opened(self, access: Access, chat_id: str, branch: str) -> Callable[[Wanted], Staged]:
-        """Read a stored chat once, and return what stages any wish of it. Raises ChatNotFound."""
-        loaded = await self._chats.load(access.account, chat_id, branch)
+        """Read a stored chat once, and return what stages any wish of it. Raises ChatNotFound.
+
+        What it returns raises InvalidInput, and what models and settings raise.
+        """
+        return await self.loaded(access, await self._chats.load(access.account, chat_id, branch))
+
+    async def loaded(self, access: Access, loaded: LoadedChat | None) -> Callable[[Wanted], Staged]:
+        """Return what stages any wish of a chat that was read. Raises ChatNotFound where it has no such branch."""
         if loaded is None:
             raise ChatNotFound("the chat has no such branch")
+        chat_id = loaded.chat.id
         document = {**loaded.chat.document, "user_id": loaded.chat.user_id}
         cast = await load_cast(self._library, access.account, chat_id, document, self._shelf)
         return lambda wanted: self.brought(access, chat_id, document, loaded.messages, cast, wanted)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from contextshift.audit import AuditStatus
-from contextshift.chats import ChatRecord, ChatStore, GenerationRecord, MessageRecord, Saving
+from contextshift.chats import MAIN, Begun, ChatRecord, ChatStore, GenerationRecord, MessageRecord, Opening, Saving
 from contextshift.ports import AuditStore, Ticket
-from gateway.stores.life import ACCOUNT, MovableClock, completed, prepare
+from gateway.stores.life import ACCOUNT, MovableClock, completed, document, record_of, split
 
 CHAT = "c-1"
 SOON = 600
@@ -33,15 +34,29 @@ class Talk:
         assert record is not None
         return record
 
-    async def begun(self, chat: str = CHAT) -> Ticket:
+    async def begun(self, chat: str = CHAT, **wished: Any) -> Ticket:
         """Bring a generation to where the provider is called."""
+        begun = await self.placed(chat)
+        opened = await self.chats.open_generation(begun.ticket, self.opening(begun, **wished))
+        assert opened.claimed is None
+        return begun.ticket
+
+    async def placed(self, chat: str = CHAT, branch: str = MAIN, key: str | None = None) -> Begun:
+        """Take the next place in the order of a chat."""
         now = self.clock.now()
-        ticket = await self.chats.begin_generation(self.account, chat, secrets.token_hex(4), now=now)
-        await prepare(self.audits, ticket)
-        await self.audits.commit(ticket)
-        record = GenerationRecord(ticket.generation_id, {"type": "normal"}, AuditStatus.PREPARED, now, now + 30)
-        await self.chats.open_generation(ticket, record, int(now) + SOON)
-        return ticket
+        return await self.chats.begin_generation(self.account, chat, branch, secrets.token_hex(4), now=now, key=key)
+
+    def opening(self, begun: Begun, size: int = 900, **wished: Any) -> Opening:
+        """Return the opening of a begun generation, with an audit of about ``size`` bytes."""
+        assert begun.loaded is not None
+        now = self.clock.now()
+        parts = split(document(begun.ticket, size))
+        audit = record_of(begun.ticket, parts, now=now)
+        generation = GenerationRecord(
+            begun.ticket.generation_id, {"type": "normal"}, AuditStatus.PREPARED, now, now + 30
+        )
+        opening = Opening(generation, int(now) + SOON, audit, parts, None, begun.loaded.branch)
+        return replace(opening, **wished)
 
     async def ended(self, ticket: Ticket, saving: Saving | None) -> MessageRecord | None:
         return await self.chats.end_generation(ticket, completed(), saving)

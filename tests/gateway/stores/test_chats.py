@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from contextshift.audit import AuditStatus
-from contextshift.chats import MAIN, BranchRecord, ChatRecord, GenerationRecord, MessageRecord, Saving
+from contextshift.chats import MAIN, BranchRecord, ChatRecord, Claim, MessageRecord, Saving
 from contextshift.errors import ChatNotFound, InvalidInput
 from contextshift.ports import Commit
-from gateway.stores.life import begin, committed, completed, failed, prepare
+from gateway.stores.life import begin, committed, completed, failed, owner, prepare
 from gateway.stores.talk import CHAT, SOON, Talk, says
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def test_a_chat_of_the_proxy_is_no_stored_chat_and_takes_its_name(talk: Ta
     with pytest.raises(ChatNotFound):
         await talk.chats.chat(talk.account, CHAT)
     with pytest.raises(ChatNotFound):
-        await talk.chats.begin_generation(talk.account, CHAT, "g", now=1.0)
+        await talk.placed()
     audit = await talk.audits.read(talk.account, CHAT)
     assert audit is not None
     assert audit.record.generation_id == ticket.generation_id
@@ -275,7 +275,7 @@ async def test_nothing_is_found_in_a_chat_that_is_not_there(talk: Talk) -> None:
         lambda: chats.edit(account, CHAT, "main.1", {}, 1),
         lambda: chats.remove(account, CHAT, "main.1"),
         lambda: chats.load(account, CHAT, MAIN),
-        lambda: chats.begin_generation(account, CHAT, "g", now=1.0),
+        lambda: chats.begin_generation(account, CHAT, MAIN, "g", now=1.0),
         lambda: chats.generation(account, CHAT, "g"),
         lambda: chats.cancel(account, CHAT, "g"),
     ]
@@ -377,44 +377,103 @@ async def test_who_asks_to_cancel_is_heard(talk: Talk) -> None:
     assert await talk.chats.cancel(talk.account, CHAT, ticket.generation_id)
 
 
+async def test_a_generation_is_opened_whole(talk: Talk) -> None:
+    await talk.created(CHAT, "a")
+    begun = await talk.placed()
+    assert begun.loaded is not None
+    assert ([message.document["text"] for message in begun.loaded.messages], begun.loaded.branch.last) == (["a"], 1)
+    opened = await talk.chats.open_generation(begun.ticket, talk.opening(begun, said=says("b"), key="key"))
+    assert (opened.commit, opened.said and opened.said.id, opened.claimed) == (Commit.COMMITTED, "main.2", None)
+    assert owner(await talk.audits.read(talk.account, CHAT)) == (begun.ticket.seq, 1)
+    assert await talk.chats.generation(talk.account, CHAT, begun.ticket.generation_id) is not None
+    assert await talk.said() == ["a", "b"]
+    assert (await talk.placed(branch="other")).loaded is None
+
+
+async def test_what_was_said_since_a_generation_began_comes_before_its_message(talk: Talk) -> None:
+    await talk.created(CHAT, "a", "b")
+    await talk.chats.remove(talk.account, CHAT, "main.2")
+    begun = await talk.placed()
+    await talk.chats.append(talk.account, CHAT, MAIN, [says("c")])
+    opened = await talk.chats.open_generation(begun.ticket, talk.opening(begun, said=says("d")))
+    assert opened.said is not None
+    assert (opened.said.id, await talk.said()) == ("main.4", ["a", "c", "d"])
+
+
+@pytest.mark.parametrize("size", [900, 200_000])
+async def test_a_generation_that_is_opened_late_takes_no_audit_from_a_later_one(talk: Talk, size: int) -> None:
+    await talk.created()
+    late = await talk.placed()
+    later = await talk.begun()
+    opened = await talk.chats.open_generation(late.ticket, talk.opening(late, size, said=says("late")))
+    assert opened.commit is Commit.SUPERSEDED
+    assert owner(await talk.audits.read(talk.account, CHAT)) == (later.seq, 1)
+    assert await talk.said() == ["late"]
+    assert await talk.ended(late.ticket, Saving(says("reply"), MAIN)) is not None
+    record = await talk.chats.generation(talk.account, CHAT, late.ticket.generation_id)
+    assert record is not None
+    assert (record.end, await talk.said()) == (completed(), ["late", "reply"])
+
+
 async def test_an_idempotency_key_belongs_to_the_first_that_claims_it(talk: Talk) -> None:
     await talk.created()
-    first, second = await talk.begun(), await talk.begun()
-    expires = int(talk.clock.now()) + SOON
-    assert await talk.chats.claim(first, "key", "request", expires) is None
-    assert await talk.chats.claim(first, "key", "request", expires) is None
-    assert await talk.chats.claim(second, "key", "another", expires) == (first.generation_id, "request")
-    assert await talk.chats.claim(second, "Key", "another", expires) is None
+    first = await talk.begun(key="key", request="request")
+    claim = Claim(first.generation_id, "request")
+    assert (await talk.placed(key="key")).claimed == claim
+    begun = await talk.placed(key="Key")
+    assert begun.claimed is None
+    for size in (900, 200_000):
+        opening = talk.opening(begun, size, key="key", request="another", said=says("the secret" * 500))
+        opened = await talk.chats.open_generation(begun.ticket, opening)
+        assert (opened.claimed, opened.said) == (claim, None)
+    assert not await talk.holds("the secret")
+    assert await talk.said() == []
+    assert owner(await talk.audits.read(talk.account, CHAT)) == (first.seq, 1)
+    assert await talk.chats.generation(talk.account, CHAT, begun.ticket.generation_id) is None
+    assert await talk.ended(begun.ticket, Saving(says("reply"), MAIN)) is None
 
 
 async def test_of_concurrent_claims_one_wins(talk: Talk) -> None:
     await talk.created()
-    tickets = [await talk.begun() for _ in range(5)]
-    expires = int(talk.clock.now()) + SOON
-    outcomes = await asyncio.gather(
-        *(talk.chats.claim(ticket, "k", ticket.generation_id, expires) for ticket in tickets)
+    begun = [await talk.placed(key="k") for _ in range(5)]
+    opened = await asyncio.gather(
+        *(
+            talk.chats.open_generation(one.ticket, talk.opening(one, key="k", said=says(one.ticket.generation_id)))
+            for one in begun
+        )
     )
-    (winner,) = [ticket.generation_id for ticket, taken in zip(tickets, outcomes, strict=True) if taken is None]
-    assert {taken for taken in outcomes if taken} == {(winner, winner)}
+    (winner,) = [one.ticket for one, outcome in zip(begun, opened, strict=True) if outcome.claimed is None]
+    assert {outcome.claimed for outcome in opened} == {None, Claim(winner.generation_id, "")}
+    assert await talk.said() == [winner.generation_id]
+
+
+async def test_concurrent_openings_all_keep_what_was_said(talk: Talk) -> None:
+    await talk.created()
+    begun = [await talk.placed() for _ in range(4)]
+    opened = await asyncio.gather(
+        *(talk.chats.open_generation(one.ticket, talk.opening(one, said=says(f"{one.ticket.seq}"))) for one in begun)
+    )
+    assert sorted(await talk.said()) == sorted(f"{one.ticket.seq}" for one in begun)
+    assert sorted(outcome.said.n for outcome in opened if outcome.said) == [1, 2, 3, 4]
+    assert owner(await talk.audits.read(talk.account, CHAT)) == (begun[-1].ticket.seq, 1)
 
 
 async def test_what_is_told_to_expire_is_not_seen_afterwards(talk: Talk) -> None:
     await talk.created()
-    first = await talk.begun()
-    assert await talk.chats.claim(first, "key", "request", int(talk.clock.now()) + SOON) is None
+    first = await talk.begun(key="key", request="request")
     talk.clock.time += SOON + 1
     assert await talk.chats.generation(talk.account, CHAT, first.generation_id) is None
     assert not await talk.chats.cancel(talk.account, CHAT, first.generation_id)
-    second = await talk.begun()
-    assert await talk.chats.claim(second, "key", "new", int(talk.clock.now()) + SOON) is None
+    assert (await talk.placed(key="key")).claimed is None
+    second = await talk.begun(key="key", request="new")
+    assert (await talk.placed(key="key")).claimed == Claim(second.generation_id, "new")
 
 
 async def test_a_deletion_takes_everything(talk: Talk) -> None:
     await talk.created(CHAT, "the secret", user="ann")
     await talk.chats.fork(talk.account, CHAT, BranchRecord("b1", (("main", 1),), "the secret"))
     await talk.chats.append(talk.account, CHAT, "b1", [says("the secret")])
-    ticket = await talk.begun()
-    await talk.chats.claim(ticket, "key", "the secret", int(talk.clock.now()) + SOON)
+    ticket = await talk.begun(key="key", request="the secret", said=says("the secret"))
     await talk.chats.progress(ticket, "the secret", "")
     assert await talk.holds("the secret")
     assert await talk.audits.delete(talk.account, CHAT)
@@ -422,20 +481,18 @@ async def test_a_deletion_takes_everything(talk: Talk) -> None:
     assert not await talk.audits.delete(talk.account, CHAT)
 
 
-async def test_what_began_before_a_deletion_leaves_nothing(talk: Talk) -> None:
+@pytest.mark.parametrize("size", [900, 200_000])
+async def test_what_began_before_a_deletion_leaves_nothing(talk: Talk, size: int) -> None:
     await talk.created(user="ann")
     ticket = await talk.begun()
-    late = await talk.chats.begin_generation(talk.account, CHAT, "late", now=talk.clock.now())
+    late = await talk.placed()
     assert await talk.audits.delete(talk.account, CHAT)
     await talk.created(CHAT, "anew")
     assert await talk.chats.progress(ticket, "the secret", "the secret") is True
     assert await talk.ended(ticket, Saving(says("the secret"), MAIN)) is None
+    opening = talk.opening(late, size, key="key", request="the secret", said=says("the secret" * 500))
     with pytest.raises(ChatNotFound):
-        await talk.chats.claim(late, "key", "the secret", int(talk.clock.now()) + SOON)
-    now = talk.clock.now()
-    record = GenerationRecord(late.generation_id, {"text": "the secret"}, AuditStatus.PREPARED, now, now + 30)
-    with pytest.raises(ChatNotFound):
-        await talk.chats.open_generation(late, record, int(talk.clock.now()) + SOON)
+        await talk.chats.open_generation(late.ticket, opening)
     assert not await talk.holds("the secret")
     assert await talk.said() == ["anew"]
     assert (await talk.begun()).epoch != ticket.epoch

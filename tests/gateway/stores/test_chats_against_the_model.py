@@ -12,13 +12,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contextshift.audit import AuditStatus
-from contextshift.chats import MAIN, BranchRecord, ChatRecord, GenerationRecord, LoadedChat, Saving, place_of
+from contextshift.chats import (
+    MAIN,
+    Begun,
+    BranchRecord,
+    ChatRecord,
+    Claim,
+    GenerationRecord,
+    LoadedChat,
+    Opened,
+    Saving,
+    place_of,
+)
 from contextshift.errors import ChatNotFound
 from contextshift.ports import AuditRecord, Ticket
 from gateway.stores.conftest import Server, memory_talk, sqlite_talk
-from gateway.stores.life import MovableClock, completed, prepare
-from gateway.stores.talk import SOON, Talk, says
+from gateway.stores.life import MovableClock, completed
+from gateway.stores.talk import Talk, says
 
 CHATS = ("c1", "c2")
 BRANCHES = (MAIN, "b1", "b2")
@@ -28,6 +38,7 @@ branch = st.sampled_from(BRANCHES)
 message = st.builds("{}.{}".format, branch, st.integers(1, 5))
 version = st.integers(1, 3)
 nth = st.integers(0, 3)
+key = st.sampled_from([None, "k", "l"])
 STEPS = st.one_of(
     st.tuples(st.just("create"), chat, st.sampled_from([None, "ann"]), st.integers(0, 3)),
     st.tuples(st.just("delete"), chat),
@@ -38,16 +49,15 @@ STEPS = st.one_of(
     st.tuples(st.just("page"), chat, branch, st.integers(1, 3), st.booleans()),
     st.tuples(st.just("edit"), chat, message, version),
     st.tuples(st.just("remove"), chat, message),
-    st.tuples(st.just("begin"), chat),
-    st.tuples(st.just("claim"), nth, st.sampled_from("kl")),
+    st.tuples(st.just("begin"), chat, branch, key),
+    st.tuples(st.just("open"), nth, key, st.booleans()),
     st.tuples(st.just("progress"), nth),
     st.tuples(st.just("cancel"), nth),
     st.tuples(st.just("end"), nth, st.one_of(st.none(), st.just("new"), message), branch),
 )
+FIRST = [("begin", "c1", MAIN, None), ("open", 0, "k", True), ("begin", "c1", MAIN, None), ("open", 1, None, False)]
 # A chat with something in it and two generations first: what is done to none is soon said.
-PROGRAMS = st.lists(STEPS, min_size=8, max_size=40).map(
-    lambda steps: [("create", "c1", "ann", 3), ("begin", "c1"), ("begin", "c1"), *steps]
-)
+PROGRAMS = st.lists(STEPS, min_size=8, max_size=40).map(lambda steps: [("create", "c1", "ann", 3), *FIRST, *steps])
 
 
 @dataclass
@@ -55,7 +65,8 @@ class Run:
     """One store that takes steps."""
 
     talk: Talk
-    tickets: list[Ticket] = field(default_factory=list)
+    begun: list[Begun] = field(default_factory=list)
+    opened: list[Ticket] = field(default_factory=list)
     count: int = 0
 
     async def step(self, name: str, *values: Any) -> Any:
@@ -73,7 +84,7 @@ class Run:
         try:
             branches = await chats.branches(account, chat)
             loaded = [await chats.load(account, chat, branch.id) for branch in branches]
-            known = [await chats.generation(account, chat, ticket.generation_id) for ticket in self.tickets]
+            known = [await chats.generation(account, chat, begun.ticket.generation_id) for begun in self.begun]
             audit = await self.talk.audits.read(account, chat)
         except ChatNotFound:
             return "no such chat"
@@ -120,20 +131,25 @@ class Run:
     async def _remove(self, chat: str, message: str) -> Any:
         return await self.talk.chats.remove(self.talk.account, chat, message)
 
-    async def _begin(self, chat: str) -> Any:
+    async def _begin(self, chat: str, branch: str, key: str | None) -> Any:
         now = self.talk.clock.now()
-        ticket = await self.talk.chats.begin_generation(self.talk.account, chat, f"g{self.count}", now=now)
-        self.tickets.append(ticket)
-        await prepare(self.talk.audits, ticket, now=now)
-        outcome = await self.talk.audits.commit(ticket)
-        record = GenerationRecord(ticket.generation_id, {"n": self.count}, AuditStatus.PREPARED, now, now + 30)
-        await self.talk.chats.open_generation(ticket, record, int(now) + SOON)
-        await self.talk.audits.sweep(ticket)
-        return outcome
+        begun = await self.talk.chats.begin_generation(
+            self.talk.account, chat, branch, f"g{self.count}", now=now, key=key
+        )
+        self.begun.append(begun)
+        return begun.claimed, _listed(begun.loaded)
 
-    async def _claim(self, nth: int, key: str) -> Any:
-        ticket, expires = self._ticket(nth), int(self.talk.clock.now()) + 5
-        return ticket and await self.talk.chats.claim(ticket, key, f"r{self.count}", expires)
+    async def _open(self, nth: int, key: str | None, speaks: bool) -> Any:
+        begun = self.begun[nth] if nth < len(self.begun) else None
+        if begun is None or begun.loaded is None or begun.ticket in self.opened:
+            return None
+        (said,) = self._said(1)
+        wished = {"key": key, "request": f"r{self.count}", "said": said if speaks else None}
+        outcome = await self.talk.chats.open_generation(begun.ticket, self.talk.opening(begun, **wished))
+        if outcome.claimed is None:
+            self.opened.append(begun.ticket)
+            await self.talk.audits.sweep(begun.ticket)
+        return outcome
 
     async def _progress(self, nth: int) -> Any:
         ticket = self._ticket(nth)
@@ -159,7 +175,7 @@ class Run:
         return await self.talk.chats.end_generation(ticket, completed(float(self.count)), saving)
 
     def _ticket(self, nth: int) -> Ticket | None:
-        return self.tickets[nth] if nth < len(self.tickets) else None
+        return self.begun[nth].ticket if nth < len(self.begun) else None
 
 
 def _listed(loaded: LoadedChat | None) -> Any:
@@ -191,6 +207,10 @@ def _said(answer: Any) -> Any:
         return [_said(one) for one in answer]
     if isinstance(answer, GenerationRecord):
         return replace(answer, id=_said(answer.id))
+    if isinstance(answer, Claim):
+        return replace(answer, generation_id=_said(answer.generation_id))
+    if isinstance(answer, Opened):
+        return answer.commit, answer.said, _said(answer.claimed)
     if isinstance(answer, AuditRecord):
         return replace(answer, generation_id=_said(answer.generation_id), sha="")  # of a document with the id in it
     return answer

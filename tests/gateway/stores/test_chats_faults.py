@@ -17,17 +17,18 @@ from botocore.exceptions import ClientError
 from bastion.stores.dynamodb import DynamoLibrary, RoundTrip
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, LibraryRecord, Saving
 from contextshift.errors import ChatNotFound, StoreUnavailable
+from contextshift.ports import Commit
 from gateway.stores.conftest import Server
 from gateway.stores.faults import FaultyClient, Killed, Recording, killed_at, timeout_at
 from gateway.stores.life import MovableClock, completed
-from gateway.stores.talk import CHAT, SOON, Talk, says
+from gateway.stores.talk import CHAT, Talk, says
 
 pytestmark = pytest.mark.anyio
 
 SMALL = "the secret"
 LARGE = SMALL + "".join(random.Random(3).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=4_000))
 PART_BYTES = 2_000
-SAID = ["b", "c", "edited", "reply, and on"]
+SAID = ["b", "c", "edited", "said", "reply, and on"]
 
 
 async def _life(talk: Talk, text: str) -> None:
@@ -41,8 +42,12 @@ async def _life(talk: Talk, text: str) -> None:
     assert await chats.change(account, CHAT, {"title": f"2{text}"}, 1)
     assert await chats.fork(account, CHAT, BranchRecord("b1", (("main", 2),), SMALL))
     assert await chats.remove(account, CHAT, "main.1")
-    ticket = await talk.begun()
-    assert await chats.claim(ticket, "key", SMALL, int(talk.clock.now()) + SOON) is None
+    begun = await talk.placed(key="key")
+    ticket = begun.ticket
+    opening = talk.opening(begun, 50 * len(text), key="key", request=SMALL, said=says(f"said{text}"))
+    opened = await chats.open_generation(ticket, opening)
+    assert opened.said is not None
+    assert (opened.said.id, opened.commit, opened.claimed) == ("main.5", Commit.COMMITTED, None)
     assert not await chats.progress(ticket, SMALL, SMALL)
     saved = await talk.ended(ticket, Saving(says(f"reply{text}"), MAIN))
     assert saved is not None
@@ -50,7 +55,7 @@ async def _life(talk: Talk, text: str) -> None:
     assert await chats.cancel(account, CHAT, ticket.generation_id)
     saved = await talk.ended(ticket, Saving(says(f"reply, and on{text}"), MAIN, replaces=saved))
     assert saved is not None
-    assert (saved.id, saved.version) == ("main.5", 2)
+    assert (saved.id, saved.version) == ("main.6", 2)
 
 
 async def _writes(server: Server, text: str) -> int:
@@ -68,7 +73,7 @@ async def _is_as_lived(talk: Talk, text: str) -> None:
     assert audit.record.end == completed()
     record = await talk.chats.generation(talk.account, CHAT, audit.record.generation_id)
     assert record is not None
-    assert (record.end, record.message) == (completed(), "main.5")
+    assert (record.end, record.message) == (completed(), "main.6")
 
 
 def _with(server: Server, talk: Talk, **faults: Callable[[int], None]) -> Talk:
@@ -250,18 +255,18 @@ async def test_each_verb_takes_the_round_trips_of_the_design(empty_tables: Serve
     await measured("edit", chats.edit(account, CHAT, "main.1", says("x"), 1))
     await measured("load", chats.load(account, CHAT, MAIN))
     await measured("load of a fork", chats.load(account, CHAT, "b1"))
-    ticket = await talk.begun()
-    await measured("begin_generation", chats.begin_generation(account, CHAT, "g", now=clock.now()))
-    await measured("claim", chats.claim(ticket, "k", "r", int(clock.now()) + SOON))
-    record = await measured("generation", chats.generation(account, CHAT, ticket.generation_id))
-    await measured("open_generation", chats.open_generation(ticket, record, int(clock.now()) + SOON))
+    begun = await measured("begin_generation", talk.placed(key="k"))
+    ticket = begun.ticket
+    await measured("open_generation", chats.open_generation(ticket, talk.opening(begun, key="k", said=says("y"))))
+    await measured("generation", chats.generation(account, CHAT, ticket.generation_id))
     await measured("progress", chats.progress(ticket, "text", ""))
     await measured("cancel", chats.cancel(account, CHAT, ticket.generation_id))
     await measured("end_generation", talk.ended(ticket, Saving(says("x"), MAIN)))
     await measured("remove", chats.remove(account, CHAT, "main.1"))
     print(trips)  # shown by pytest -rP: (round trips, read units, write units) of a small chat
     counts = {verb: count for verb, (count, _, _) in trips.items()}
-    once = {"create", "begin_generation", "claim", "open_generation", "progress"}
+    once = {"create", "open_generation", "progress"}
     assert {verb for verb, count in counts.items() if count == 1} == once
+    assert counts["begin_generation"] == 3  # two after one another: the chat and its messages are read at once
     assert (counts["load"], counts["end_generation"], counts["load of a fork"]) == (3, 2, 4)
     assert (counts["chats"], counts["chats of a user"]) == (5, 2)

@@ -20,7 +20,6 @@ A deletion is `DynamoAuditStore.delete`: it ends the life and purges all that is
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +40,7 @@ from bastion.stores.dynamodb.documents import compressed
 from bastion.stores.dynamodb.generations import DynamoGenerations
 from bastion.stores.dynamodb.items import Item, head_key, number, number_of, stamps, text, text_of
 from bastion.stores.dynamodb.lists import index_items, listed
-from bastion.stores.dynamodb.places import CFG, branch_sk, message_sk
+from bastion.stores.dynamodb.places import CFG, message_sk
 from bastion.stores.dynamodb.records import head_of
 from bastion.stores.dynamodb.removal import bury, purge
 from contextshift.chats import (
@@ -55,7 +54,7 @@ from contextshift.chats import (
     place_of,
 )
 from contextshift.errors import ChatNotFound, StoreUnavailable
-from contextshift.paths import LAST_N, stretches, stretches_after
+from contextshift.paths import stretches_after
 
 __all__ = ["DynamoChats"]
 
@@ -137,7 +136,7 @@ class DynamoChats(DynamoGenerations):
         if known is None:
             return None
         found: list[MessageRecord] = []
-        for stretch in stretches_after(known[0], cursor, newest_first=newest_first):
+        for stretch in stretches_after(known, cursor, newest_first=newest_first):
             most = limit + 1 - len(found)
             found += await self._conversation.read(life, stretch, most=most, descending=newest_first)
             if len(found) > limit:
@@ -181,23 +180,7 @@ class DynamoChats(DynamoGenerations):
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads; see `ChatStore.load`."""
         life = await self._conversation.living(account, chat_id)
-        items, own = await asyncio.gather(
-            self._table.get_all([life.key(CFG), life.key(branch_sk(branch))]),
-            self._conversation.read(life, (branch, 1, LAST_N)),
-        )
-        by_key = {text_of(item, "sk"): item for item in items}
-        if CFG not in by_key:
-            raise _gone()
-        if branch_sk(branch) not in by_key:
-            return None
-        known = branch_of(by_key[branch_sk(branch)])
-        shared = [stretch for stretch in stretches(known) if stretch[0] != branch]
-        before = await asyncio.gather(*(self._conversation.read(life, stretch) for stretch in shared))
-        whole = await self._documents.whole([by_key[CFG]])
-        if not whole:
-            raise _gone()
-        messages = [message for stretch in (*before, own) for message in stretch]
-        return LoadedChat(chat_of(chat_id, *whole[0]), known, messages)
+        return (await self._conversation.load(life, branch))[0]
 
     async def _born(self, life: Life, chat: ChatRecord, kind: str, messages: Sequence[Document]) -> ChatRecord | None:
         """Begin a life with all that one transaction holds; None where the chat is alive already."""

@@ -30,11 +30,11 @@ from bastion.stores.dynamodb.items import (
     text_of,
     text_or_none,
 )
-from bastion.stores.dynamodb.places import branch_sk, key_at, message_sk, owner_of
+from bastion.stores.dynamodb.places import CFG, branch_sk, key_at, message_sk, owner_of
 from bastion.stores.dynamodb.records import head_of
-from contextshift.chats import BranchRecord, ChatRecord, Document, MessageRecord
+from contextshift.chats import BranchRecord, ChatRecord, Document, LoadedChat, MessageRecord
 from contextshift.errors import ChatNotFound, StoreUnavailable
-from contextshift.paths import Stretch
+from contextshift.paths import LAST_N, Stretch, stretches
 from contextshift.ports import Clock, Ticket
 
 __all__ = ["TRIES", "Conversation", "Life", "Replaced", "branch_item", "branch_of", "chat_of", "life_of", "message_of"]
@@ -89,7 +89,13 @@ def message_of(item: Item, document: Mapping[str, Any]) -> MessageRecord:
 def branch_of(item: Item) -> BranchRecord:
     """Read a branch."""
     lineage = tuple((owner, last) for owner, last in json.loads(text_of(check_schema(item), "lineage")))
-    return BranchRecord(text_of(item, "id"), lineage, text_or_none(item, "name"), number_of(item, "created_at"))
+    return BranchRecord(
+        text_of(item, "id"),
+        lineage,
+        text_or_none(item, "name"),
+        number_of(item, "created_at"),
+        integer_of(item, "last"),
+    )
 
 
 def branch_item(life: Life, branch: BranchRecord, write: str, last: int, now: float) -> Item:
@@ -115,10 +121,33 @@ class Conversation:
             raise ChatNotFound("no such chat")
         return Life(account, chat_id, head.epoch)
 
-    async def branch(self, life: Life, branch: str) -> tuple[BranchRecord, int] | None:
-        """Return a branch and the highest number it gave, None where there is none."""
+    async def branch(self, life: Life, branch: str) -> BranchRecord | None:
+        """Return a branch, None where there is none."""
         item = await self.table.get(life.key(branch_sk(branch)))
-        return None if item is None else (branch_of(item), integer_of(item, "last"))
+        return None if item is None else branch_of(item)
+
+    async def load(self, life: Life, branch: str, *, also: Sequence[Key] = ()) -> tuple[LoadedChat | None, list[Item]]:
+        """Read what a generation reads of a life, and what there is under ``also``. Raises ChatNotFound.
+
+        Messages are read beside the branch that counts them: what it does not count yet was added meanwhile.
+        """
+        items, own = await asyncio.gather(
+            self.table.get_all([life.key(CFG), life.key(branch_sk(branch)), *also]),
+            self.read(life, (branch, 1, LAST_N)),
+        )
+        by_key = {text_of(item, "sk"): item for item in items}
+        more = [by_key[key["sk"]["S"]] for key in also if key["sk"]["S"] in by_key]
+        whole = await self.documents.whole([by_key[CFG]] if CFG in by_key else [])
+        if not whole:
+            raise ChatNotFound("no such chat")
+        if branch_sk(branch) not in by_key:
+            return None, more
+        known = branch_of(by_key[branch_sk(branch)])
+        shared = [stretch for stretch in stretches(known) if stretch[0] != branch]
+        before = await asyncio.gather(*(self.read(life, stretch) for stretch in shared))
+        messages = [message for stretch in before for message in stretch]
+        messages += [message for message in own if message.n <= known.last]
+        return LoadedChat(chat_of(life.chat, *whole[0]), known, messages), more
 
     async def read(
         self, life: Life, stretch: Stretch, *, most: int | None = None, descending: bool = False
@@ -143,10 +172,10 @@ class Conversation:
             if known is None:
                 await self._undo(life, branch, written)
                 return None
-            items = self.message_items(life, branch, known[1] + 1, written)
+            items = self.message_items(life, branch, known.last + 1, written)
             counting = updating(
                 life.key(branch_sk(branch)),
-                counts_on(known[1], len(items), self._clock.now()),
+                counts_on(known.last, len(items), self._clock.now()),
             )
             if await self._appended(life, counting, items):
                 return [message_of(item, document) for item, document in zip(items, documents, strict=True)]

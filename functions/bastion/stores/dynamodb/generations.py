@@ -2,9 +2,9 @@
 
 ::
 
-    begin_generation  1 UpdateItem          head: a place in the chat's order
-    claim             1 TransactWriteItems  the key, while the chat lives
-    open_generation   1 TransactWriteItems  the generation, while the chat lives
+    begin_generation  1 UpdateItem          head: a place in the chat's order; then as `load` without its first
+    open_generation   1 TransactWriteItems  head, audit, generation, key, message and branch, while the chat lives;
+                                            before it 1 BatchWriteItem for each 25 parts of what it cannot hold
     progress          1 UpdateItem          the generation
     end_generation    1 GetItem             the branch, or the message that is replaced
                       1 TransactWriteItems  audit, generation, message and branch, while the chat lives
@@ -28,29 +28,25 @@ from bastion.stores.dynamodb.conditions import (
     next_place_in_chat,
     once_ended,
     progresses,
-    unclaimed,
 )
 from bastion.stores.dynamodb.conversation import TRIES, Conversation, Life, life_of, message_of
-from bastion.stores.dynamodb.documents import PART_BYTES, Documents, compressed, decompressed
+from bastion.stores.dynamodb.documents import PART_BYTES, Documents, decompressed
 from bastion.stores.dynamodb.items import (
     Item,
     check_schema,
     expired,
-    expiring,
     head_key,
     integer_of,
-    number,
     number_of,
     record_sk,
-    stamps,
-    text,
     text_of,
     text_or_none,
 )
+from bastion.stores.dynamodb.openings import OpeningWay, claim_of, said_so_far
 from bastion.stores.dynamodb.places import branch_sk, claim_sk, generation_sk, message_sk
 from bastion.stores.dynamodb.records import end_item, end_of
 from contextshift.audit import AuditStatus
-from contextshift.chats import GenerationRecord, MessageRecord, Saving, message_id, place_of
+from contextshift.chats import Begun, GenerationRecord, MessageRecord, Opened, Opening, Saving, message_id, place_of
 from contextshift.errors import ChatNotFound, StoreUnavailable
 from contextshift.ports import AuditEnd, Clock, Random, Ticket
 
@@ -96,49 +92,29 @@ class DynamoGenerations:
         self._clock = clock
         self._random = random
 
-    async def begin_generation(self, account: str, chat_id: str, generation_id: str, *, now: float) -> Ticket:
-        """Take the next place in a stored chat's order; see `ChatStore.begin_generation`."""
+    async def begin_generation(
+        self, account: str, chat_id: str, branch: str, generation_id: str, *, now: float, key: str | None = None
+    ) -> Begun:
+        """Take the next place in a stored chat's order, and read it; see `ChatStore.begin_generation`."""
         try:
             head = await self._table.update(head_key(account, chat_id), next_place_in_chat(now))
         except ConditionFailed as refused:
             raise ChatNotFound("no such chat") from refused
-        seq = integer_of(head, "seq")
-        return Ticket(account, chat_id, text_of(head, "epoch"), seq, f"{seq}-{generation_id}")
+        life, seq = Life(account, chat_id, text_of(head, "epoch")), integer_of(head, "seq")
+        claims = [] if key is None else [life.key(claim_sk(key))]
+        loaded, found = await self._conversation.load(life, branch, also=claims)
+        ticket = Ticket(account, chat_id, life.epoch, seq, f"{seq}-{generation_id}")
+        return Begun(ticket, loaded, claim_of(found[0], now) if found else None)
 
-    async def claim(self, ticket: Ticket, key: str, request: str, expires: int) -> tuple[str, str] | None:
-        """Bind an idempotency key; see `ChatStore.claim`. A binding whose time is over is none."""
-        life, now = life_of(ticket), self._clock.now()
-        place = life.key(claim_sk(key))
-        said = {"gid": text(ticket.generation_id), "request": text(request)}
-        binding = putting(place | said | expiring(expires) | stamps(now), *unclaimed(now))
-        for _ in range(TRIES):
-            try:
-                await self._table.transact([life.lives(), binding])
-            except Cancelled as refused:
-                if refused.failed[0]:
-                    raise ChatNotFound("no such chat") from refused
-            else:
-                return None
-            stored = await self._table.get(place)
-            if stored is not None and not expired(stored, now):
-                taken = text_of(stored, "gid"), text_of(stored, "request")
-                return None if taken[0] == ticket.generation_id else taken
-        raise StoreUnavailable("the idempotency key changes hands without end")
-
-    async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
-        """Make a generation known; see `ChatStore.open_generation`."""
-        life = life_of(ticket)
-        item = _generation_item(life, generation, expires, self._clock.now())
-        try:
-            await self._table.transact([life.lives(), putting(item)])
-        except Cancelled as refused:
-            raise ChatNotFound("no such chat") from refused
+    async def open_generation(self, ticket: Ticket, opening: Opening) -> Opened:
+        """Open a generation in one transaction; see `ChatStore.open_generation`."""
+        return await OpeningWay(self._table, self._conversation, self._clock, ticket, opening).opened()
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; see `ChatStore.progress`. Of what an item cannot hold the beginning is kept."""
         key = life_of(ticket).key(generation_sk(ticket.generation_id))
         try:
-            item = await self._table.update(key, progresses(_bounded(text, reasoning), self._clock.now()))
+            item = await self._table.update(key, progresses(said_so_far(text, reasoning), self._clock.now()))
         except ConditionFailed:
             return True
         return "cancelled" in item
@@ -215,9 +191,9 @@ class DynamoGenerations:
             return []
         if ending.written is None:
             ending.written = await self._documents.written(life.partition, f"M#{saving.branch}", saving.document)
-        (item,) = self._conversation.message_items(life, saving.branch, known[1] + 1, [ending.written])
+        (item,) = self._conversation.message_items(life, saving.branch, known.last + 1, [ending.written])
         ending.item = item
-        counting = counts_on(known[1], 1, self._clock.now())
+        counting = counts_on(known.last, 1, self._clock.now())
         return [updating(life.key(branch_sk(saving.branch)), counting), putting(item, ABSENT)]
 
     async def _replacing(self, life: Life, ending: _Ending, read: MessageRecord) -> list[Action]:
@@ -252,32 +228,6 @@ def _saved(ending: _Ending) -> MessageRecord | None:
 
 def _place(item: Item) -> tuple[str, int]:
     return text_of(item, "branch"), integer_of(item, "n")
-
-
-def _bounded(text: str, reasoning: str) -> bytes:
-    """Return what was said so far as far as an item holds it: reasoning goes first, then the end of the text."""
-    said = compressed({"text": text, "reasoning": reasoning})
-    while len(said) > PART_BYTES:
-        reasoning, text = "", text if reasoning else text[: len(text) // 2]
-        said = compressed({"text": text, "reasoning": reasoning})
-    return said
-
-
-def _generation_item(life: Life, generation: GenerationRecord, expires: int, now: float) -> Item:
-    ended = {} if generation.end is None else end_item(generation.end)
-    message = {} if generation.message is None else {"message": text(generation.message)}
-    return {
-        **life.key(generation_sk(generation.id)),
-        "id": text(generation.id),
-        "doc": {"B": compressed(generation.document)},
-        "said": {"B": _bounded(generation.text, generation.reasoning)},
-        "status": text(generation.status.value),
-        "deadline": number(generation.deadline),
-        **ended,
-        **message,
-        **expiring(expires),
-        **stamps(now, generation.created_at),
-    }
 
 
 def _generation_of(item: Item) -> GenerationRecord:

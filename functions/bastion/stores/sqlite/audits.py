@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bastion.stores.sqlite.database import SqliteDatabase
-from bastion.stores.sqlite.endings import NO_END, end_of, end_values, finish_record
+from bastion.stores.sqlite.records import commit_record, end_of, finish_record, place_of_record, prepare_record
 from contextshift.audit import AuditStatus
 from contextshift.errors import StoreUnavailable
 from contextshift.ports import AuditEnd, AuditRecord, Clock, Commit, Random, StoredAudit, Ticket
@@ -29,21 +29,6 @@ VALUES (:account, :chat, :fresh, 1, 'proxy', :expires, :now, :now)
 ON CONFLICT (account, chat) DO UPDATE SET seq = seq + 1, updated_at = :now,
     expires = CASE kind WHEN 'chat' THEN NULL ELSE :expires END
 RETURNING epoch, seq
-"""
-# The life must still be lived, and an ended record never becomes a prepared one again.
-_PREPARE = """
-INSERT INTO records (epoch, seq, gid, status, attempt, parts, sha, deadline, expires, created_at, updated_at,
-    finished_at, "usage", error, actual_usd, diagnostics)
-SELECT :epoch, :seq, :gid, :status, :attempt, :parts, :sha, :deadline, :expires, :created_at, :now,
-    :finished_at, :usage, :error, :actual_usd, :diagnostics
-WHERE EXISTS (SELECT 1 FROM lives WHERE epoch = :epoch AND (:attempt = 1 OR cur IS NULL OR cur <= :seq))
-ON CONFLICT (epoch, seq) DO UPDATE SET attempt = :attempt, parts = :parts, sha = :sha, deadline = :deadline,
-    expires = :expires, updated_at = :now
-WHERE status = 'prepared'
-"""
-# Nothing was committed in this life so far, or what was began before us (or is our own: a lost answer).
-_COMMIT = """
-UPDATE lives SET cur = :seq, updated_at = :now WHERE epoch = :epoch AND (cur IS NULL OR cur <= :seq)
 """
 _READ = """
 SELECT records.* FROM lives JOIN records ON records.epoch = lives.epoch AND records.seq = lives.cur
@@ -79,28 +64,13 @@ class SqliteAuditStore:
         self, ticket: Ticket, record: AuditRecord, parts: Sequence[bytes], *, expires: int | None
     ) -> None:
         """Write parts and record under the generation's own place; see `AuditWriter.prepare`."""
-        values = NO_END | _record_values(ticket, record) | {"expires": expires, "now": self._clock.now()}
-        if record.end is not None:
-            values |= end_values(record.end)
-
-        def work(db: sqlite3.Connection) -> None:
-            if db.execute(_PREPARE, values).rowcount == 1:
-                _replace_parts(db, ticket, parts)
-
-        await self._database.write(work)
+        now = self._clock.now()
+        await self._database.write(lambda db: prepare_record(db, ticket, record, parts, expires, now))
 
     async def commit(self, ticket: Ticket) -> Commit:
         """Make the prepared audit the newest; see `AuditWriter.commit`. A loser's parts go at once."""
-        values = _place(ticket) | {"now": self._clock.now()}
-
-        def work(db: sqlite3.Connection) -> Commit:
-            if db.execute(_COMMIT, values).rowcount == 1:
-                return Commit.COMMITTED
-            db.execute("DELETE FROM records WHERE epoch = :epoch AND seq = :seq", values)
-            lives = db.execute("SELECT 1 FROM lives WHERE epoch = :epoch", values).fetchone()
-            return Commit.DELETED if lives is None else Commit.SUPERSEDED
-
-        return await self._database.write(work)
+        now = self._clock.now()
+        return await self._database.write(lambda db: commit_record(db, ticket, now))
 
     async def finish(self, ticket: Ticket, end: AuditEnd) -> bool:
         """End a prepared audit once; see `AuditWriter.finish`. The same end counts whenever it came."""
@@ -110,7 +80,7 @@ class SqliteAuditStore:
             if finish_record(db, ticket, end, now):
                 return True
             query = "SELECT * FROM records WHERE epoch = :epoch AND seq = :seq AND gid = :gid"
-            stored = db.execute(query, _place(ticket) | {"gid": ticket.generation_id}).fetchone()
+            stored = db.execute(query, place_of_record(ticket) | {"gid": ticket.generation_id}).fetchone()
             ended = None if stored is None else end_of(stored)
             return ended is not None and replace(ended, finished_at=end.finished_at) == end
 
@@ -150,35 +120,12 @@ class SqliteAuditStore:
         return lived
 
 
-def _replace_parts(db: sqlite3.Connection, ticket: Ticket, parts: Sequence[bytes]) -> None:
-    """Write an attempt's parts in place of an earlier attempt's: a reader's snapshot has the one or the other."""
-    db.execute("DELETE FROM parts WHERE epoch = :epoch AND seq = :seq", _place(ticket))
-    rows = [(ticket.epoch, ticket.seq, index, part) for index, part in enumerate(parts)]
-    db.executemany("INSERT INTO parts (epoch, seq, i, data) VALUES (?, ?, ?, ?)", rows)
-
-
 def _document(db: sqlite3.Connection, record: sqlite3.Row) -> bytes:
     query = "SELECT data FROM parts WHERE epoch = ? AND seq = ? ORDER BY i"
     document = b"".join(row["data"] for row in db.execute(query, (record["epoch"], record["seq"])))
     if hashlib.sha256(document).hexdigest() != record["sha"]:
         raise StoreUnavailable("the audit is damaged")
     return document
-
-
-def _place(ticket: Ticket) -> dict[str, object]:
-    return {"epoch": ticket.epoch, "seq": ticket.seq}
-
-
-def _record_values(ticket: Ticket, record: AuditRecord) -> dict[str, object]:
-    return _place(ticket) | {
-        "gid": record.generation_id,
-        "status": record.status.value,
-        "attempt": record.attempt,
-        "parts": record.parts,
-        "sha": record.sha,
-        "deadline": record.deadline,
-        "created_at": record.created_at,
-    }
 
 
 def _record_of(row: sqlite3.Row) -> AuditRecord:

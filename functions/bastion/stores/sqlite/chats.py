@@ -17,6 +17,7 @@ from bastion.stores.sqlite.conversation import (
     chat_of,
     edit,
     living,
+    load,
     message_at,
     packed,
     read,
@@ -33,7 +34,7 @@ from contextshift.chats import (
     place_of,
 )
 from contextshift.errors import InvalidInput
-from contextshift.paths import stretches, stretches_after
+from contextshift.paths import stretches_after
 
 __all__ = ["SqliteChats"]
 
@@ -176,15 +177,7 @@ class SqliteChats(SqliteGenerations):
 
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads, as one snapshot; see `ChatStore.load`."""
-
-        def work(db: sqlite3.Connection) -> LoadedChat | None:
-            row = living(db, account, chat_id)
-            known = branch_of(db, row["epoch"], branch)
-            if known is None:
-                return None
-            return LoadedChat(chat_of(row), known, read(db, row["epoch"], stretches(known)))
-
-        return await self._database.read(work)
+        return await self._database.read(lambda db: load(db, living(db, account, chat_id), branch))
 
 
 def _fork(db: sqlite3.Connection, epoch: str, branch: BranchRecord, now: float) -> bool:

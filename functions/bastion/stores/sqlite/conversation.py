@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from contextshift.chats import BranchRecord, ChatRecord, Document, MessageRecord, Saving, place_of
+from contextshift.chats import BranchRecord, ChatRecord, Document, LoadedChat, MessageRecord, Saving, place_of
 from contextshift.errors import ChatNotFound
-from contextshift.paths import Stretch
+from contextshift.paths import Stretch, stretches
 
 __all__ = [
     "append",
@@ -18,6 +18,7 @@ __all__ = [
     "chat_of",
     "edit",
     "living",
+    "load",
     "message_at",
     "packed",
     "read",
@@ -73,7 +74,7 @@ def branch_of(db: sqlite3.Connection, epoch: str, branch: str) -> BranchRecord |
 def branch_record(row: sqlite3.Row) -> BranchRecord:
     """Read a branch."""
     lineage = tuple((owner, last) for owner, last in json.loads(row["lineage"]))
-    return BranchRecord(row["id"], lineage, row["name"], row["created_at"])
+    return BranchRecord(row["id"], lineage, row["name"], row["created_at"], row["last"])
 
 
 def message_at(db: sqlite3.Connection, epoch: str, message: str) -> MessageRecord | None:
@@ -83,17 +84,23 @@ def message_at(db: sqlite3.Connection, epoch: str, message: str) -> MessageRecor
     return found[0] if found else None
 
 
+def load(db: sqlite3.Connection, chat: sqlite3.Row, branch: str) -> LoadedChat | None:
+    """Read what a generation of a living chat's branch reads; None where there is no such branch."""
+    known = branch_of(db, chat["epoch"], branch)
+    return None if known is None else LoadedChat(chat_of(chat), known, read(db, chat["epoch"], stretches(known)))
+
+
 def read(
     db: sqlite3.Connection,
     epoch: str,
-    stretches: Iterable[Stretch],
+    path: Iterable[Stretch],
     *,
     most: int | None = None,
     newest_first: bool = False,
 ) -> list[MessageRecord]:
     """Read stretches of messages in the order given, each in the order asked for, up to ``most``."""
     found: list[MessageRecord] = []
-    for branch, first, last in stretches:
+    for branch, first, last in path:
         left = -1 if most is None else most - len(found)
         query = f"{_STRETCH}{' DESC' if newest_first else ''} LIMIT ?"
         found += [_message_of(row) for row in db.execute(query, (epoch, branch, first, last, left))]

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 
-from bastion.stores.sqlite.conversation import living, message_at, packed, save, unpacked
+from bastion.stores.sqlite.conversation import append, living, load, message_at, packed, save, unpacked
 from bastion.stores.sqlite.database import SqliteDatabase
-from bastion.stores.sqlite.endings import NO_END, end_of, end_values, finish_record
+from bastion.stores.sqlite.records import NO_END, commit_record, end_of, end_values, finish_record, prepare_record
 from contextshift.audit import AuditStatus
-from contextshift.chats import GenerationRecord, MessageRecord, Saving
+from contextshift.chats import Begun, Claim, GenerationRecord, MessageRecord, Opened, Opening, Saving
 from contextshift.errors import ChatNotFound
-from contextshift.ports import AuditEnd, Clock, Random, Ticket
+from contextshift.ports import AuditEnd, Clock, Commit, Random, Ticket
 
 __all__ = ["SqliteGenerations"]
 
 _EXPIRED_PER_SWEEP = 20
 _BEGIN = "UPDATE lives SET seq = seq + 1, updated_at = :now WHERE epoch = :epoch RETURNING seq"
 _CLAIM = """
-INSERT INTO claims (epoch, "key", gid, request, expires, created_at, updated_at)
+INSERT OR REPLACE INTO claims (epoch, "key", gid, request, expires, created_at, updated_at)
 VALUES (:epoch, :key, :gid, :request, :expires, :now, :now)
-ON CONFLICT (epoch, "key") DO UPDATE SET gid = :gid, request = :request, expires = :expires, updated_at = :now
-WHERE expires <= :now
 """
-_CLAIMED = 'SELECT gid, request FROM claims WHERE epoch = :epoch AND "key" = :key'
+_CLAIMED = 'SELECT gid, request FROM claims WHERE epoch = ? AND "key" = ? AND expires > ?'
 _OPEN = """
-INSERT OR REPLACE INTO generations (epoch, gid, document, status, deadline, text, reasoning, message, cancelled,
+INSERT INTO generations (epoch, gid, document, status, deadline, text, reasoning, message, cancelled,
     finished_at, "usage", error, actual_usd, diagnostics, expires, created_at, updated_at)
 VALUES (:epoch, :gid, :document, :status, :deadline, :text, :reasoning, :message, 0,
     :finished_at, :usage, :error, :actual_usd, :diagnostics, :expires, :created_at, :now)
@@ -56,40 +54,42 @@ class SqliteGenerations:
         self._clock = clock
         self._random = random
 
-    async def begin_generation(self, account: str, chat_id: str, generation_id: str, *, now: float) -> Ticket:
-        """Take the next place in a stored chat's order; see `ChatStore.begin_generation`."""
+    async def begin_generation(
+        self, account: str, chat_id: str, branch: str, generation_id: str, *, now: float, key: str | None = None
+    ) -> Begun:
+        """Take the next place in a stored chat's order, and read it; see `ChatStore.begin_generation`."""
 
-        def work(db: sqlite3.Connection) -> Ticket:
-            epoch = living(db, account, chat_id)["epoch"]
+        def work(db: sqlite3.Connection) -> Begun:
+            chat = living(db, account, chat_id)
+            epoch = chat["epoch"]
             seq = db.execute(_BEGIN, {"epoch": epoch, "now": now}).fetchone()["seq"]
-            return Ticket(account, chat_id, epoch, seq, f"{seq}-{generation_id}")
+            ticket = Ticket(account, chat_id, epoch, seq, f"{seq}-{generation_id}")
+            return Begun(ticket, load(db, chat, branch), _claimed(db, epoch, key, self._clock.now()))
 
         return await self._database.write(work)
 
-    async def claim(self, ticket: Ticket, key: str, request: str, expires: int) -> tuple[str, str] | None:
-        """Bind an idempotency key; see `ChatStore.claim`. A binding whose time is over is none."""
-        values = {"key": key, "request": request, "expires": expires} | self._own(ticket)
+    async def open_generation(self, ticket: Ticket, opening: Opening) -> Opened:
+        """Open a generation, all or nothing; see `ChatStore.open_generation`."""
+        own = self._own(ticket)
+        now = self._clock.now()
+        values = NO_END | _generation_values(opening.generation) | own | {"expires": opening.expires}
+        claim = own | {"key": opening.key, "request": opening.request, "expires": opening.expires}
 
-        def work(db: sqlite3.Connection) -> tuple[str, str] | None:
-            _lived(db, ticket)
-            db.execute(_CLAIM, values)
-            gid, request = db.execute(_CLAIMED, values).fetchone()
-            return None if gid == ticket.generation_id else (gid, request)
-
-        return await self._database.write(work)
-
-    async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
-        """Make a generation known; see `ChatStore.open_generation`."""
-        ended = NO_END if generation.end is None else end_values(generation.end)
-        values = ended | _generation_values(generation) | self._own(ticket) | {"expires": expires}
-
-        def work(db: sqlite3.Connection) -> None:
-            _lived(db, ticket)
+        def work(db: sqlite3.Connection) -> Opened:
+            _check_lived(db, ticket)
+            claimed = _claimed(db, ticket.epoch, opening.key, now)
+            if claimed is not None:
+                return Opened(Commit.SUPERSEDED, claimed=claimed)
             for statement in _EXPIRE:
-                db.execute(statement, {"now": values["now"]})
-            db.execute(_OPEN, values | {"gid": generation.id})
+                db.execute(statement, {"now": now})
+            if opening.key is not None:
+                db.execute(_CLAIM, claim)
+            db.execute(_OPEN, values)
+            prepare_record(db, ticket, opening.audit, opening.parts, opening.audit_expires, now)
+            said = () if opening.said is None else append(db, ticket.epoch, opening.branch.id, [opening.said], now)
+            return Opened(commit_record(db, ticket, now), said[0] if said else None)
 
-        await self._database.write(work)
+        return await self._database.write(work)
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; see `ChatStore.progress`."""
@@ -142,7 +142,12 @@ class SqliteGenerations:
         return {"epoch": ticket.epoch, "gid": ticket.generation_id, "now": self._clock.now()}
 
 
-def _lived(db: sqlite3.Connection, ticket: Ticket) -> None:
+def _claimed(db: sqlite3.Connection, epoch: str, key: str | None, now: float) -> Claim | None:
+    row = db.execute(_CLAIMED, (epoch, key, now)).fetchone()
+    return None if row is None else Claim(row["gid"], row["request"])
+
+
+def _check_lived(db: sqlite3.Connection, ticket: Ticket) -> None:
     if db.execute("SELECT 1 FROM chats WHERE epoch = ?", (ticket.epoch,)).fetchone() is None:
         raise ChatNotFound("no such chat")
 

@@ -9,21 +9,25 @@ from typing import Any, TypeVar
 from contextshift.audit import AuditStatus
 from contextshift.chats import (
     MAIN,
+    Begun,
     BranchRecord,
     ChatRecord,
+    Claim,
     Document,
     GenerationRecord,
     LibraryKind,
     LibraryRecord,
     LoadedChat,
     MessageRecord,
+    Opened,
+    Opening,
     Page,
     Saving,
     place_of,
 )
 from contextshift.errors import ChatNotFound, InvalidInput
 from contextshift.fakes.stores import Fallible, MemoryAuditStore
-from contextshift.ports import AuditEnd, Clock, Ticket
+from contextshift.ports import AuditEnd, Clock, Commit, Ticket
 
 __all__ = ["MemoryChats", "MemoryLibrary"]
 
@@ -45,11 +49,9 @@ class _Stored:
     chat: ChatRecord
     branches: dict[str, BranchRecord] = field(default_factory=lambda: {MAIN: BranchRecord(MAIN)})
     messages: dict[tuple[str, int], MessageRecord] = field(default_factory=dict)
-    last: dict[str, int] = field(default_factory=dict)
-    """The highest number ever given on a branch: a removed message's is not given again."""
     generations: dict[str, _Generation] = field(default_factory=dict)
-    claims: dict[str, tuple[str, str, int]] = field(default_factory=dict)
-    """(generation id, request, expires) of each idempotency key."""
+    claims: dict[str, tuple[Claim, int]] = field(default_factory=dict)
+    """What each idempotency key is bound to, and until when."""
 
     def path(self, branch: BranchRecord) -> list[MessageRecord]:
         """Return the messages of a branch's path, oldest first."""
@@ -107,7 +109,7 @@ class MemoryChats(Fallible):
         stored = self._stored(account, chat_id)
         if branch.id in stored.branches:
             return False
-        stored.branches[branch.id] = replace(branch, created_at=self._clock.now())
+        stored.branches[branch.id] = replace(branch, created_at=self._clock.now(), last=branch.first - 1)
         return True
 
     async def branches(self, account: str, chat_id: str) -> Sequence[BranchRecord]:
@@ -160,29 +162,32 @@ class MemoryChats(Fallible):
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads; see `ChatStore.load`."""
         self.check("load")
-        stored = self._stored(account, chat_id)
-        known = stored.branches.get(branch)
-        return None if known is None else LoadedChat(stored.chat, known, stored.path(known))
+        return self._loaded(self._stored(account, chat_id), branch)
 
-    async def begin_generation(self, account: str, chat_id: str, generation_id: str, *, now: float) -> Ticket:
-        """Take the next place in a stored chat's order; see `ChatStore.begin_generation`."""
+    async def begin_generation(
+        self, account: str, chat_id: str, branch: str, generation_id: str, *, now: float, key: str | None = None
+    ) -> Begun:
+        """Take the next place in a stored chat's order, and read it; see `ChatStore.begin_generation`."""
         self.check("begin_generation")
-        self._stored(account, chat_id)
-        return await self._audits.begin(account, chat_id, generation_id, now=now, expires=None)
+        stored = self._stored(account, chat_id)
+        ticket = await self._audits.begin(account, chat_id, generation_id, now=now, expires=None)
+        return Begun(ticket, self._loaded(stored, branch), self._claimed(stored, key))
 
-    async def claim(self, ticket: Ticket, key: str, request: str, expires: int) -> tuple[str, str] | None:
-        """Bind an idempotency key; see `ChatStore.claim`."""
-        self.check("claim")
-        stored = self._lived(ticket)
-        taken = stored.claims.get(key)
-        if taken is None or taken[2] <= self._clock.now():
-            taken = stored.claims[key] = (ticket.generation_id, request, expires)
-        return None if taken[0] == ticket.generation_id else taken[:2]
-
-    async def open_generation(self, ticket: Ticket, generation: GenerationRecord, expires: int) -> None:
-        """Make a generation known; see `ChatStore.open_generation`."""
+    async def open_generation(self, ticket: Ticket, opening: Opening) -> Opened:
+        """Open a generation, all or nothing; see `ChatStore.open_generation`."""
         self.check("open_generation")
-        self._lived(ticket).generations[generation.id] = _Generation(generation, expires)
+        stored = self._lived(ticket)
+        claimed = self._claimed(stored, opening.key)
+        if claimed is not None:
+            return Opened(Commit.SUPERSEDED, claimed=claimed)
+        if opening.key is not None:
+            stored.claims[opening.key] = Claim(ticket.generation_id, opening.request), opening.expires
+        await self._audits.prepare(ticket, opening.audit, opening.parts, expires=opening.audit_expires)
+        commit = await self._audits.commit(ticket)
+        branch = stored.branches.get(opening.branch.id)
+        said = self._appended(stored, branch, [opening.said])[0] if branch and opening.said is not None else None
+        stored.generations[ticket.generation_id] = _Generation(opening.generation, opening.expires)
+        return Opened(commit, said)
 
     async def progress(self, ticket: Ticket, text: str, reasoning: str) -> bool:
         """Keep the text so far; see `ChatStore.progress`."""
@@ -236,6 +241,14 @@ class MemoryChats(Fallible):
         found = self._stored(account, chat_id).generations.get(generation_id)
         return None if found is None or found.expires <= self._clock.now() else found
 
+    def _loaded(self, stored: _Stored, branch: str) -> LoadedChat | None:
+        known = stored.branches.get(branch)
+        return None if known is None else LoadedChat(stored.chat, known, stored.path(known))
+
+    def _claimed(self, stored: _Stored, key: str | None) -> Claim | None:
+        claim, expires = stored.claims.get(key or "", (None, 0))
+        return claim if expires > self._clock.now() else None
+
     def _lived(self, ticket: Ticket) -> _Stored:
         life = self._audits.life(ticket)
         if life is None or life.stored is None:
@@ -246,8 +259,8 @@ class MemoryChats(Fallible):
     def _appended(self, stored: _Stored, branch: BranchRecord, documents: Sequence[Document]) -> list[MessageRecord]:
         now, added = self._clock.now(), []
         for document in documents:
-            n = max(stored.last.get(branch.id, 0) + 1, branch.first)
-            stored.last[branch.id] = n
+            n = stored.branches[branch.id].last + 1
+            stored.branches[branch.id] = replace(stored.branches[branch.id], last=n)
             added.append(MessageRecord(branch.id, n, document, 1, now, now))
             stored.messages[branch.id, n] = added[-1]
         return added
