@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -102,10 +103,12 @@ async def load_cast(
     character_ids = _unique(one.get("character_id") for one in participants)
     persona_ids = _unique([chat.get("persona"), *(one.get("persona_id") for one in participants)])
     book_ids = _unique(chat.get("lorebooks") or ())
-    characters = await _read(library, account, "character", character_ids)
-    personas = await _read(library, account, "persona", persona_ids[:1])
-    books = await _read(library, account, "lorebook", book_ids)
-    memories = await library.list(account, "memory", MOST_MEMORIES, None)
+    characters, personas, books, memories = await asyncio.gather(
+        _read(library, account, "character", character_ids),
+        _read(library, account, "persona", persona_ids[:1]),
+        _read(library, account, "lorebook", book_ids),
+        library.list(account, "memory", MOST_MEMORIES, None),
+    )
     cards = [Character(one.id, shelf.card(account, one)) for one in characters]
     own = [character.card.book for character in cards if character.card.book is not None]
     known = [(one.id, one.document) for one in memories.items]

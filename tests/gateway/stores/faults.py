@@ -6,6 +6,8 @@ each write" means each item.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +111,32 @@ class Recording(FaultyClient):
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         self.reads.extend(request["RequestItems"].values())
         return super().batch_get_item(**request)
+
+
+class Rounds:
+    """Remembers which requests were under way together: each of ``seen`` is one round trip, however many went in it."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self.seen: list[list[str]] = []
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(**request: Any) -> Any:
+            with self._lock:
+                if self._under_way == 0:
+                    self.seen.append([])
+                self._under_way += 1
+                self.seen[-1].append(operation)
+            time.sleep(0.02)  # as on a network: what is asked for at once is under way together
+            try:
+                return getattr(self._client, operation)(**request)
+            finally:
+                with self._lock:
+                    self._under_way -= 1
+
+        return call
 
 
 class Overtaken(FaultyClient):

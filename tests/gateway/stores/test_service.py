@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bastion.bootstrap import Ports
 from gateway.stores.conftest import Server
+from gateway.stores.faults import Rounds
+from gateway.stores.life import MovableClock
 from gateway.test_chats import Api, cast, texts
 from gateway.test_generations import events, generate, replies
 from gateway.world import worlds
@@ -58,3 +61,28 @@ def test_settings_written_over_dynamodb_hold_at_once(tmp_path: Path, ministack_t
         assert admin("GET", "settings") == written
         admin("PUT", "settings", {"settings": {}, "version": before}, 409)
         admin("PUT", "settings", {"settings": {}})
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_a_generation_takes_the_round_trips_of_the_design(tmp_path: Path, ministack_tables: Server, fork: bool):
+    clock = MovableClock()
+    rounds = Rounds(ministack_tables.client)
+    ports = Ports(
+        accounts=ministack_tables.accounts(clock, rounds),
+        audits=ministack_tables.audits(clock, rounds),
+        chats=ministack_tables.stored(clock, rounds),
+        library=ministack_tables.library(clock, rounds),
+    )
+    book = {"entries": [{"keys": ["moon"], "content": "rust", "enabled": True, "insertion_order": 1}]}
+    for world in worlds(tmp_path, ports=ports):
+        api = Api(world)
+        chat = cast(api, lorebooks=[api("POST", "lorebooks", {"book": book}, 201)["id"]])["id"]
+        api("POST", f"chats/{chat}/branches", {"from_message": "main.1", "id": "alt"}, 201)
+        rounds.seen.clear()
+        wished = {"user_message": "Is the moon up?", "branch": "alt" if fork else "main"}
+        api("POST", f"chats/{chat}/generations", wished)
+        opened = next(i for i, trip in enumerate(rounds.seen) if "transact_write_items" in trip)
+        before = [sorted(trip) for trip in rounds.seen[: opened + 1]]
+        reading = [["batch_get_item", "query"], *([["query"]] if fork else [])]
+        cast_of_it = ["batch_get_item", "batch_get_item", "batch_get_item", "query"]
+        assert before == [["update_item"], *reading, cast_of_it, ["transact_write_items"]]  # and authentication's one
