@@ -43,7 +43,7 @@ def test_a_small_request_in_a_large_window_is_forwarded_uncounted_and_says_so():
     assert decision.asked.prompt >= 2 * 50
 
 
-@pytest.mark.parametrize("talk", [[U(200), U(300)], [C("a", "b", arguments=90), T("a", 40), T("b", 40), U(9)]])
+@pytest.mark.parametrize("talk", [[U(200), U(300)], [U(9), {"role": "user", "name": "n" * 99, "content": "x"}]])
 def test_the_bound_is_never_below_what_a_count_would_say(talk: list[Msg]):
     decision, counter = decide(talk, 1_000_000)
     assert decision.asked.bound
@@ -58,6 +58,10 @@ def test_the_bound_is_never_below_what_a_count_would_say(talk: list[Msg]):
         ([U(1)], Settings(compliance=Compliance(max_cost_usd=1.0)), {}),
         ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], Settings(), {}),
         ([U(1)], Settings(), {"max_tokens": 9_950}),
+        ([U(1)], Settings(), {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+        ([U(1)], Settings(), {"response_format": {"type": "json_schema", "json_schema": {"name": "s"}}}),
+        ([C("a"), T("a", 1), U(1)], Settings(), {}),
+        ([{"role": "user", "content": [{"type": "other", "text": "x"}]}], Settings(), {}),
     ],
 )
 def test_what_bytes_cannot_prove_is_counted(talk: list[Msg], settings: Settings, request_fields: dict[str, Any]):

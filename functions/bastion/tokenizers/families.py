@@ -164,20 +164,30 @@ _PUBLIC = (
                    "meta-llama-3.3", "meta-llama-3-1"),
            source="template (Llama-3.1, with its date header); 6 recordings of five hosts, 2026-11"),
     Family("deepseek-r1-distill-llama", "llama3", _DEEPSEEK, UNKNOWN,
+           others=("deepseek-r1:70b", "deepseek-r1:8b-llama"),
            source="DeepSeek's template over Llama 3's vocabulary; 2 recordings, 2026-11"),
     Family("llama-4", "llama3", _LLAMA4, UNKNOWN, others=("llama4",), margin=0.02,
            source="its vocabulary of 200,000 is larger than Llama 3's, whose is taken; tools as one host adds them, "
                   "8 recordings, 2026-11"),
-    Family("mistral", "tekken", _TEKKEN, UNKNOWN, vocabulary="mistral_v3",
+    Family("mistral-", "tekken", _TEKKEN, UNKNOWN, vocabulary="mistral_v3",
            others=("ministral", "pixtral", "magistral", "devstral", "voxtral", "open-mistral-nemo", "mistral-nemo"),
            source="template (Tekken, v3-v13); 6 recordings, 2026-11"),
     Family("mistral-small", "tekken", replace(_TEKKEN, priming=13), UNKNOWN, vocabulary="mistral_v3",
            others=("magistral-small",), source="as Mistral's, with a system prompt by default; 3 recordings, 2026-11"),
     Family("mixtral-8x7b", "mistral_v1", replace(_TEKKEN, frame=8), UNKNOWN,
-           others=("mistral-7b", "open-mistral-7b", "open-mixtral-8x7b"), source="template; 1 recording, 2026-11"),
+           others=("mixtral:", "mistral-7b", "open-mistral-7b", "open-mixtral-8x7b"),
+           source="template; 1 recording, 2026-11"),
     Family("mixtral-8x22b", "mistral_v2", _TEKKEN, UNKNOWN,
-           others=("open-mixtral-8x22b", "codestral-22b", "mistral-7b-instruct-v0.3"), source="template, 2026-11"),
-    Family("qwen", "qwen3", _QWEN3, UNKNOWN, others=("qwq", "qvq", "deepseek-r1-distill-qwen"),
+           others=("open-mixtral-8x22b", "mixtral:8x22b", "mistral-7b-instruct-v0.3", "mistral-7b-v0.3", "mistral:",
+                   "mistral-large-2402", "mistral-large@2402", "mistral-large-2407", "mistral-large@2407",
+                   "mistral-large-2411", "mistral-large@2411", "pixtral-large", "mistral-medium-2312",
+                   "mistral-small-2312", "mistral-small-2402", "mistral-small@2402", "mistral-small-2409",
+                   "mistral-small@2409", "mistral-small:22b", "mistral-tiny", "mathstral", "codestral-22b",
+                   "codestral:22b", "codestral-2405", "codestral@2405"),
+           source="template; which model has it by mistral-common's list of its tokenizers (1.8), 2026-12"),
+    Family("qwen", "qwen3", _QWEN3, UNKNOWN,
+           others=("qwq", "qvq", "deepseek-r1-distill-qwen", "deepseek-r1-0528-qwen", "deepseek-r1:1.5b",
+                   "deepseek-r1:7b", "deepseek-r1:8b", "deepseek-r1:14b", "deepseek-r1:32b", "kimi-dev-72b"),
            source="template (Qwen3-32B); 8 recordings of six hosts, 2026-11"),
     Family("qwen3-coder", "qwen3", replace(_QWEN3, tools=235), UNKNOWN, others=("qwen-3-coder",),
            source="as Qwen's, tools as XML; 2 recordings, 2026-11"),
@@ -193,7 +203,11 @@ _PUBLIC = (
     Family("glm", "glm4", replace(_GLM4, priming=9, effort=0), UNKNOWN, others=("zai-glm",),
            source="4 recordings of GLM 5 on two hosts, 2026-11"),
     Family("kimi", "kimi_k2", _KIMI, UNKNOWN, others=("moonshot",), source="template (Kimi-K2-Instruct), 2026-11"),
-    Family("gemma", "gemma3", _GEMMA3, GEMINI_2, GEMINI_2_MEDIA, source="template (gemma-3-27b-it), 2026-11"),
+    Family("gemma-", "gemma3", _GEMMA3, GEMINI_2, GEMINI_2_MEDIA, others=("gemma3", "gemma4"),
+           source="template (gemma-3-27b-it), 2026-11"),
+    Family("gemma-2", "gemma3", _GEMMA3, GEMINI_2, GEMINI_2_MEDIA, margin=0.05,
+           others=("gemma2", "gemma-1", "gemma-7b", "gemma-2b", "gemma:", "codegemma", "shieldgemma"),
+           source="as Gemma 3's, whose vocabulary is its successor (model cards); the margin is guessed, 2026-12"),
 )  # fmt: skip
 
 # -- vocabularies that are not public ----------------------------------------------------------------------
@@ -242,6 +256,10 @@ FAMILIES = (*_OPENAI_FAMILIES, *_PUBLIC, *_CLOSED)
 _BY_PREFIX = dict(
     sorted(((prefix, family) for family in FAMILIES for prefix in family.prefixes), key=lambda pair: -len(pair[0]))
 )
+_STRANGERS = ("deepseek-coder", "deepseek-llm", "deepseek-moe", "deepseek-v2", "deepseek-vl", "deepseek-math",
+              "deepseek-prover-v1", "deepseek-ocr")  # fmt: skip
+"""Names that begin as a family's whose vocabulary they do not have: DeepSeek's before V3 have their own (their
+repositories' ``tokenizer.json``), and nobody counts for those."""
 _FIRST = {family.profile: family for family in reversed(FAMILIES)}
 _ENDS = frozenset("-.:@")
 _SHORT = 2
@@ -258,6 +276,8 @@ def family_of(model_name: str) -> Family | None:
     'llama3'
     """
     name = base_model(model_name)
+    if name.startswith(_STRANGERS):
+        return None
     return next((family for prefix, family in _BY_PREFIX.items() if _begins(prefix, name)), None)
 
 
@@ -267,5 +287,9 @@ def first_of(profile: str) -> Family | None:
 
 
 def _begins(prefix: str, name: str) -> bool:
+    if prefix == f"{name}:":
+        return True  # without a tag: what such a line began with
     rest = name[len(prefix) :]
-    return name.startswith(prefix) and (len(prefix) > _SHORT or not rest or rest[0] in _ENDS)
+    if not name.startswith(prefix) or (prefix[-1].isdigit() and rest[:1].isdigit()):
+        return False  # another number: llama-30b is no llama-3
+    return len(prefix) > _SHORT or not rest or rest[0] in _ENDS

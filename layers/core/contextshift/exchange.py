@@ -84,8 +84,11 @@ class Exchange:
         return self._random.token(12).hex()
 
     def learn(self, access: Access, settings: Settings, used: Measure, reported: object) -> None:
-        """Take what an answer reported for a prompt, to correct approximate counts of later ones."""
-        if self._calibrator is not None and settings.calibration == "on":
+        """Take what an answer reported for a prompt, to correct approximate counts of later ones.
+
+        A bound by bytes is no count: nothing is learned from what came below it.
+        """
+        if self._calibrator is not None and settings.calibration == "on" and not used.bound:
             self._calibrator.observe(access, used.model.name, used.counter.profile, used.prompt, reported)
 
     def fault(self, error: Exception, generation_id: str) -> None:

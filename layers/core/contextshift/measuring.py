@@ -23,11 +23,13 @@ from contextshift.tokens import TokenCounter, slack_of
 
 __all__ = ["CounterFor", "Measure", "Question", "measure", "proved_by_bytes"]
 
-_COUNTABLE = frozenset(("tools", "custom_tools", "json_schema", "reasoning"))
-"""Capabilities whose use costs no more than its JSON and the constants below."""
-_FORMAT_TOKENS, _CALL_TOKENS, _TOOLS_TOKENS = 300, 100, 1_000
-"""What chat formats add beyond the bytes of the request, at the most: priming and a date, a call's frame with its name
-said twice, a provider's hidden text about tools (605 is the most that was measured, 2026-11)."""
+_COUNTABLE = frozenset(("reasoning",))
+"""Capabilities whose use adds no more than the constant below."""
+_FORMAT_TOKENS = 800
+"""What chat formats add beyond the bytes of the request, at the most: a preamble, priming and a date (690 tokens are
+the most that was measured, 2026-11)."""
+_RENDERED = ("tool_calls", "function_call", "audio", "reasoning_content", "reasoning", "thinking")
+"""Fields of a message that a format may write in its own words."""
 
 CounterFor = Callable[[Model], TokenCounter]
 """Return the counter of a model; models of one tokenizer share one counter."""
@@ -124,7 +126,8 @@ def proved_by_bytes(question: Question, counter: TokenCounter) -> Measure | None
     """Return a measure that bytes alone prove to fit, None where something must be counted.
 
     A byte-level tokenizer makes no more tokens than there are bytes, and the JSON around a text is longer than what
-    a chat format puts around it. Media are priced by rules of their own, and a cost ceiling wants a real count.
+    a chat format puts around it. That proves nothing of what is rendered anew before it is counted: tools, calls,
+    schemas, parts nobody knows. Media are priced by rules of their own, and a cost ceiling wants a real count.
     """
     most, window = counter.profile.bytes_bound, question.model.context_window
     if question.size is None or most is None or window is None:
@@ -133,11 +136,22 @@ def proved_by_bytes(question: Question, counter: TokenCounter) -> Measure | None
     if settings.exclude or settings.compliance.max_cost_usd is not None:
         return None
     needs = needs_of(question.request, question.messages)
-    if not _COUNTABLE.issuperset(needs.capabilities):
+    if not _COUNTABLE.issuperset(needs.capabilities) or not all(map(_is_plain, question.messages)):
         return None
-    calls = sum(len(calls) for one in question.messages if isinstance(calls := one.get("tool_calls"), list))
-    bound = math.ceil(question.size * most) + _FORMAT_TOKENS + _CALL_TOKENS * calls
-    bound += _TOOLS_TOKENS if "tools" in needs.capabilities else 0
+    bound = math.ceil(question.size * most) + _FORMAT_TOKENS
     reserve = reserve_for(question.model, needs.reply, settings.reserve_tokens)
     proved = Measure(question.model, counter, (), 0, bound, reserve, bound=True)
     return proved if proved.fits else None
+
+
+def _is_plain(message: Message) -> bool:
+    """Say whether a message is counted as the texts it holds, and nothing else."""
+    if any(message.get(name) for name in _RENDERED):
+        return False
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
+        for part in content
+    )

@@ -64,7 +64,27 @@ ROOT = VOCABULARIES.parents[1]
         ("groq/meta-llama/llama-4-scout-17b-16e-instruct", "llama3"),
         ("deepseek-r1-distill-llama-70b", "llama3"),
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mistral_v1"),
-        ("mistral.mistral-large-2407-v1:0", "tekken"),
+        ("mistral.mistral-large-2407-v1:0", "mistral_v2"),
+        ("mistral-large@2411", "mistral_v2"),
+        ("mistral-large-2512", "tekken"),
+        ("mistral-large-latest", "tekken"),
+        ("pixtral-large-latest", "mistral_v2"),
+        ("pixtral-12b-2409", "tekken"),
+        ("mistral-small-2409", "mistral_v2"),
+        ("mistral", "mistral_v2"),
+        ("mistral:7b", "mistral_v2"),
+        ("mixtral", "mistral_v1"),
+        ("mixtral:8x22b", "mistral_v2"),
+        ("deepseek-r1:671b", "deepseek_v3"),
+        ("deepseek-r1:8b", "qwen3"),
+        ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3"),
+        ("deepseek-r1:70b", "llama3"),
+        ("deepseek-coder:6.7b", "estimate"),
+        ("deepseek-v2.5", "estimate"),
+        ("moonshotai/kimi-dev-72b", "qwen3"),
+        ("gemma", "gemma3"),
+        ("gemma:2b", "gemma3"),
+        ("llama-30b", "estimate"),
         ("magistral-small-latest", "tekken"),
         ("qwen/qwen3-30b-a3b-instruct-2507", "qwen3"),
         ("qwen.qwen3-32b-v1:0", "qwen3"),
@@ -95,6 +115,8 @@ def test_a_model_is_known_by_its_name(model: str, profile: str) -> None:
     assert count({"role": "user", "content": "Hello, world! 你好"}) > 0
     if profile in ("o200k_base", "cl100k_base", "o200k_harmony"):
         assert not count.profile.approximate
+    if "gemma" in model and "gemma-3" not in model:
+        assert count.profile.approximate
     if profile in ("estimate", "claude", "claude_4_7", "cohere", "nova", "grok"):
         assert count.profile.approximate
 
