@@ -54,6 +54,8 @@ class ChatCosts:
     """What the count of each tool may be under by."""
     undescribed: int = 1
     """Saved for each tool that has properties, none of them described."""
+    reads_all: bool = False
+    """Whether titles and descriptions within properties are read too: openai-harmony prints them."""
     response_format: int = 8
     """Over the compact JSON of a reply's schema: never under on 12 recordings of OpenAI's, over by 0-55.
 

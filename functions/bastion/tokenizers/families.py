@@ -111,7 +111,7 @@ _OPENAI_FAMILIES = (
 
 _HARMONY = ChatCosts(
     priming=63, call=12, frames={"system": 7, "developer": 7}, effort=4, no_effort=4, tools=40, tools_after_system=40,
-    undescribed=0, response_format=52, json_object=28, least_margin=6,
+    undescribed=0, reads_all=True, response_format=52, json_object=28, least_margin=6,
 )  # fmt: skip
 _LLAMA3 = ChatCosts(
     priming=5,

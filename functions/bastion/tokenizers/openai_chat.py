@@ -26,6 +26,8 @@ _SYSTEM_END = 200
 """Characters of a system message that are looked at for how a blank line joins its end."""
 
 _EFFORT = ("reasoning_effort", "reasoning", "thinking")
+_READ = ("name", "description", "parameters")
+_FUNCTION = frozenset((*_READ, "strict", "type"))
 _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 _NAMES = 1_024
 """Names of tools whose tokens a counter remembers."""
@@ -38,6 +40,14 @@ _ONE_PAIR = re.compile(
 """JSON of one simple pair that is written as compactly as `compact_json` would: most calls of most tools."""
 _PAIR_LENGTH = 128
 """Characters up to which the pattern is quicker than reading and writing."""
+
+
+_INDENT = 4
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"|([{}\[\],])')
+"""What begins a line of indented JSON, and strings, to be passed over."""
+_INDENTED_LENGTH, _INDENTED_SPACES, _SPACES_A_TOKEN = 50_000, 2_000_000, 8
+"""Characters of JSON up to which it is indented unseen; spaces beyond which it never is; spaces that each vocabulary
+counted so makes one token of, at the least."""
 
 
 class OpenAIChatCounter:
@@ -106,8 +116,15 @@ class OpenAIChatCounter:
         """
         if self._costs.tool_rule != "whole":
             return self._costs.tool_slack * len(_functions(request)) if self._costs.tool_slack else 0
-        texts = [_spaced_json(without_data(tool)) for tool in _whole_tools(request)]
-        return sum(max(0, self._encoding.count_rewritten(text, _indented) - self._count(text)) for text in texts)
+        return sum(self._indenting(_spaced_json(without_data(tool))) for tool in _whole_tools(request))
+
+    def _indenting(self, text: str) -> int:
+        """Return what indenting adds to JSON at the most; what would grow too large is bounded, not written."""
+        if len(text) > _INDENTED_LENGTH:
+            lines, spaces = _indentation(text)
+            if spaces > _INDENTED_SPACES:
+                return 2 * lines + spaces // _SPACES_A_TOKEN
+        return max(0, self._encoding.count_rewritten(text, _indented) - self._count(text))
 
     def _effort(self, request: Mapping[str, Any]) -> int:
         said = [request[key] for key in _EFFORT if request.get(key)]
@@ -190,7 +207,7 @@ class OpenAIChatCounter:
         """Return by how much the JSON of tools that the rendering does not cover exceeds their rendering."""
         count, total = self._encoding.count, 0
         for function, rendering in zip(functions, renderings, strict=True):
-            if not rendering.plain:
+            if not rendering.plain or (self._costs.reads_all and rendering.passed_over):
                 total += max(0, count(_declaration(function)) - count(rendering.text))
         return total
 
@@ -257,17 +274,31 @@ def _spaced_json(value: object) -> str:
         return compact_json(value)
 
 
+def _indentation(text: str) -> tuple[int, int]:
+    """Return how many lines JSON takes indented, and how many spaces stand before them."""
+    lines = spaces = depth = 0
+    for mark in filter(None, _STRUCTURE.findall(text)):
+        if mark in "}]":
+            depth -= 1
+        elif mark in "{[":
+            depth += 1
+        lines += 1
+        spaces += _INDENT * depth
+    return lines, spaces
+
+
 def _indented(text: str) -> str:
     """Return JSON over as many lines as it has values; what cannot be read again stays as it is."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=4)
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=_INDENT)
     except (ValueError, RecursionError):
         return text
 
 
 def _declaration(function: Mapping[str, Any]) -> str:
-    known = {key: function[key] for key in ("name", "description", "parameters") if key in function}
-    return compact_json(without_data(known or function))
+    """Return a function's JSON, and all of a tool that is none."""
+    named = _FUNCTION.issuperset(function)
+    return compact_json(without_data({key: function[key] for key in _READ if key in function} if named else function))
 
 
 def _as_mapping(tool: object) -> Mapping[str, Any]:

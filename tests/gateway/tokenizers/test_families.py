@@ -165,12 +165,53 @@ WEATHER = {
 }
 
 
+LONG = "a grammar of many rules " * 200
+
+
 @pytest.mark.parametrize("model", INDENTED)
 def test_tools_that_a_template_may_indent_are_bounded_indented(model: str) -> None:
     count, request = counter_for(None, model), {"tools": [WEATHER, WEATHER]}
     plain, indented = json.dumps(WEATHER, ensure_ascii=False), json.dumps(WEATHER, ensure_ascii=False, indent=4)
     assert slack_of(count, request) == 2 * (count.text(indented) - count.text(plain)) > 0
     assert slack_of(count, {}) == slack_of(count, {"tools": []}) == 0
+
+
+def test_tools_too_large_to_indent_are_bounded_unwritten() -> None:
+    counter = counter_for(None, "llama-3.3-70b")
+    for size, depth in ((200, 90), (300, 88)):  # more spaces than are written
+        inner: Any = list(range(size * 60))
+        for _ in range(depth):
+            inner = [inner]
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"default": inner}}}
+        plain, indented = json.dumps(tool, ensure_ascii=False), json.dumps(tool, ensure_ascii=False, indent=4)
+        assert slack_of(counter, {"tools": [tool]}) >= counter.text(indented) - counter.text(plain)
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "gpt-oss-120b"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": {"definition": LONG}}}},
+        {"type": "custom", "name": "f", "format": {"type": "grammar", "definition": LONG}},
+        {"type": "web_search", "user_location": {"city": LONG}},
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"properties": {"a": {"items": [{"enum": LONG}]}}}},
+        },
+        {"type": "function", "function": {"name": "f", "parameters": {"additionalProperties": {"description": LONG}}}},
+    ],
+    ids=["custom", "flat", "hosted", "tuple", "additional"],
+)
+def test_no_tool_is_counted_as_if_it_said_nothing(model: str, tool: Any) -> None:
+    counter = counter_for(None, model)
+    assert counter.fixed({"tools": [tool]}) >= counter.text(LONG)
+
+
+def test_gpt_oss_reads_descriptions_at_every_depth() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "string", "description": LONG}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": inner}}}}
+    counter = counter_for(None, "gpt-oss-120b")
+    assert counter.fixed({"tools": [tool]}) >= counter.text(LONG) > counter_for(None, "gpt-4o").fixed({"tools": [tool]})
 
 
 def test_tools_nested_deeper_than_the_stack_are_answered_all_the_same() -> None:

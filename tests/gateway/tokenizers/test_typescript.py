@@ -71,3 +71,55 @@ def test_a_tool_says_whether_its_properties_are_described() -> None:
 )
 def test_a_schema_it_does_not_cover_is_not_plain(schema: Any, plain: bool) -> None:
     assert render_tool({"name": "f", "parameters": schema}).plain is plain
+
+
+class Name(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_work_grows_with_the_number_of_properties() -> None:
+    names = [Name(f"p{n}") for n in range(400)]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names[::-1]}
+    nested = {"type": "object", "properties": {"all": schema}}
+    Name.compared = 0
+    for parameters in (schema, nested):
+        assert "?: string" not in render_tool({"name": "f", "parameters": parameters}).text
+    assert Name.compared < 10 * len(names)
+
+
+def test_a_property_of_many_kinds_is_read_once_a_kind() -> None:
+    schema = {"type": ["string", "integer", "null", "array"], "items": {"type": "boolean"}}
+    rendered = render_tool({"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}).text
+    assert "a?: string | number | null | boolean[]," in rendered
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {},
+        {"type": "web_search"},
+        {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar"}}},
+        {"type": "custom", "name": "f", "format": {"type": "grammar"}},
+        {"name": 1, "parameters": {}},
+        {"name": "f", "parameters": ["x"]},
+        {"name": "f", "parameters": {"properties": ["x"]}},
+    ],
+)
+def test_what_is_no_function_is_not_plain(tool: Any) -> None:
+    assert not render_tool(tool).plain
+
+
+def test_it_says_what_only_harmony_reads() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "string", "description": "x"}}}
+    for said, schema in ((True, inner), (True, {"type": "string", "title": "T"}), (False, {"description": "x"})):
+        parameters = {"type": "object", "properties": {"a": schema}}
+        assert render_tool({"name": "f", "parameters": parameters}).passed_over is said
