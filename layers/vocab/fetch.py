@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def is_there(target: Path, name: str) -> bool:
     """Whether the file stands in ``target`` with the published content."""
     try:
         content = gzip.decompress(path_of(target, name).read_bytes())
-    except (OSError, EOFError, ValueError):  # absent, cut short, or no gzip at all
+    except (OSError, EOFError, ValueError, zlib.error):  # absent, cut short, damaged, or no gzip at all
         return False
     return matches(name, content)
 

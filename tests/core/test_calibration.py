@@ -285,3 +285,10 @@ def test_an_account_can_switch_it_off_and_a_request_cannot():
 
 def test_the_profile_a_sample_is_taken_from_must_be_approximate_still_when_corrected():
     assert replace(ROUGH, ratio=0.8, version=40).approximate
+
+
+def test_beside_a_counter_that_is_nearly_right_little_is_believed() -> None:
+    near = TokenizerProfile("gemma3", True, 0.02, least_ratio=0.96)
+    seen = Calibration({name_of(near, "m"): {LEAST: 500}})
+    assert seen.correction(near, "m").step == 48
+    assert seen.correction(replace(near, least_ratio=0.1), "m").step == FLOOR

@@ -191,3 +191,34 @@ def test_no_bytes_make_them_raise(data: bytes, start: bytes) -> None:
     seconds, pages = recording_seconds(embedded(start + data)), pdf_pages(embedded(start + data))
     assert seconds is None or seconds > 0
     assert pages is None or pages > 0
+
+
+def test_a_header_that_says_too_little_is_not_believed() -> None:
+    whole = wav(100)
+    at = whole.index(b"data") + 4
+    form = whole.index(b"fmt ")
+    for lying in (
+        whole[:at] + (320).to_bytes(4, "little") + whole[at + 4 :],
+        whole[: form + 16] + (1 << 30).to_bytes(4, "little") + whole[form + 20 :],
+    ):
+        assert media_seconds(audio(lying, "wav")) == pytest.approx(100, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "application/javascript", "application/x-ndjson", ""])
+@pytest.mark.parametrize("text", ["2026-12-01 started\n" * 99, "é" * 999])
+def test_a_file_that_reads_as_text_is_text_whatever_it_is_called(kind: str, text: str) -> None:
+    data = f"data:{kind};base64," + base64.b64encode(text.encode()).decode()
+    assert media_kind({"type": "file", "file": {"filename": "a.log", "file_data": data}}) == "text"
+    assert media_tokens({"type": "file", "file": {"filename": "a.log", "file_data": data}}, len) == len(text)
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.7 text", b"PK\3\4\0\0", b"\xff\xfe\x00", b"GIF89a\x01\x00", b""])
+def test_what_is_no_text_is_a_file(data: bytes) -> None:
+    url = "data:application/octet-stream;base64," + base64.b64encode(data).decode()
+    assert media_kind({"type": "file", "file": {"file_data": url}}) == "file"
+
+
+def test_a_pdf_has_the_pages_that_were_appended_to_it() -> None:
+    pdf = b"%PDF-1.7\n<< /Linearized 1 /N 1 >>\n" + b"<< /Type /Page /Contents 1 0 R /Resources 2 0 R >>\n" * 300
+    url = "data:application/pdf;base64," + base64.b64encode(pdf).decode()
+    assert media_pages({"type": "file", "file": {"file_data": url}}) == 300

@@ -7,6 +7,7 @@ so in its profile.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bastion.tokenizers.encodings import Encoding, LazyEncoding, has_encoding, shared_encoding
@@ -63,6 +64,8 @@ def counter_for(tokenizer: str | None, model_name: str, folders: Sequence[Path] 
     encoding = _encoding(family, shared_encoding(vocabulary, folders))
     bound = None if family.factors else _BYTES_BOUND.get(profile)
     about = TokenizerProfile(profile, family.approximate, family.margin, family.costs.least_margin, bytes_bound=bound)
+    if family.factors is None:
+        about = replace(about, least_ratio=1 - 2 * family.margin)  # its own kind of vocabulary: near, not far above
     return OpenAIChatCounter(encoding, family.costs, family.images, family.media, about)
 
 

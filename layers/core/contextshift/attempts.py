@@ -17,6 +17,7 @@ from contextshift.planner import AnswerReader, Dialect, Planned, Planner
 from contextshift.ports import Access, Provider, ProviderCall
 from contextshift.report import decision_warnings
 from contextshift.settings import Settings
+from contextshift.tokens import TokenizerProfile
 
 __all__ = ["Attempts", "Sender"]
 
@@ -88,22 +89,22 @@ class Attempts:
         if code is not None:
             await self._ledger.end(matter, AuditStatus.FAILED, code=code, upstream_status=status)
             return []
-        if reader.usage is not None:
-            used, reported = planned.decision.used, reader.usage.get("prompt_tokens")
-            self._sender.learn(self._access, planned.settings, used, reported)
         usage = reader.usage or _own_usage(planned.decision)
         found = self._silent_cut(planned, usage)
+        if reader.usage is not None and not found:  # of a prompt that was cut there is nothing to learn
+            used, reported = planned.decision.used, reader.usage.get("prompt_tokens")
+            self._sender.learn(self._access, planned.settings, used, reported)
         await self._ledger.end(matter, AuditStatus.COMPLETED, upstream_status=status, usage=usage, found=found)
         return found
 
     def _silent_cut(self, planned: Planned, usage: Mapping[str, Any]) -> list[Warning_]:
         used, reported = planned.decision.used, usage.get("prompt_tokens")
-        if used.counter.profile.approximate or not isinstance(reported, int):
+        if not isinstance(reported, int):
             return []
         if used.bound and reported * _FEWEST_PER_BYTE >= used.prompt:
             return []  # as many as such a text may well make
         counted = self._sender.planner.counted(planned.question) if used.bound else used.prompt
-        if reported >= SILENT_CUT * counted:
+        if reported >= SILENT_CUT * counted * _least_share(used.counter.profile):
             return []
         return [(Token("silent-cut"), {"counted": counted, "reported": reported})]
 
@@ -125,6 +126,11 @@ class Attempts:
         return again.noting(
             {"code": str(token), **{name: str(v) if isinstance(v, Token) else v for name, v in parameters.items()}}
         )
+
+
+def _least_share(profile: TokenizerProfile) -> float:
+    """Return which share of a count the provider's own may be, where the whole prompt was read."""
+    return min(1.0, profile.least_ratio / profile.ratio) if profile.approximate else 1.0
 
 
 def _own_usage(decision: Decision) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ UNCORRECTED = 50
 LEAST, MOST = 25, 100
 """Samples are clipped to these steps, 0.5 and 2."""
 FLOOR = 30
-"""The lowest step that is ever used, 0.6.
+"""The lowest step that is ever used, 0.6; a profile may say that it is nearer (`TokenizerProfile.least_ratio`).
 
 The estimate counts English, its most generous script, 1.7 times as high as the densest tokenizer it was
 measured against (see `estimate`), and 0.6 is one over that: an account that has only ever sent what the estimate
@@ -132,7 +132,8 @@ class Calibration:
         """Return what holds for a model that ``profile`` counts; an exact profile is never corrected."""
         if not profile.approximate:
             return Correction()
-        return _correction(self.counts.get(name_of(profile, model), {}))
+        floor = max(FLOOR, round(profile.least_ratio * UNCORRECTED))
+        return _correction(self.counts.get(name_of(profile, model), {}), floor)
 
 
 def name_of(profile: TokenizerProfile, model: str) -> str:
@@ -163,7 +164,7 @@ def has_room(name: str, *kept: Calibration) -> bool:
     return name in names or len(names) < MOST_NAMES
 
 
-def _correction(own: Mapping[int, int]) -> Correction:
+def _correction(own: Mapping[int, int], floor: int) -> Correction:
     samples = sum(own.values())
     if samples < ENOUGH_TO_RAISE:
         return Correction(samples=samples)
@@ -174,7 +175,7 @@ def _correction(own: Mapping[int, int]) -> Correction:
             break
     if step < UNCORRECTED and samples < ENOUGH_TO_LOWER:
         return Correction(samples=samples)
-    return Correction(max(FLOOR, step), samples)
+    return Correction(max(floor, step), samples)
 
 
 # -- the counter -------------------------------------------------------------------------------------

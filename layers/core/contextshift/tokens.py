@@ -46,6 +46,9 @@ class TokenizerProfile:
     """Names the correction in force; 0 for none."""
     bytes_bound: float | None = None
     """Tokens that a byte of UTF-8 makes at the most, where that is proved (1 for byte-level BPE); None elsewhere."""
+    least_ratio: float = 0.6
+    """How far reported usage may lower these counts: beside a counter that is nearly right, less is a prompt that was
+    cut, not a better number."""
 
     def margin_tokens(self, prompt: int) -> int:
         """Return the margin for a prompt of ``prompt`` tokens, rounded up. Prompt and margin are the safe bound.

@@ -10,6 +10,7 @@ asks `media_kind`, `media_seconds` and `media_pages`, and prices them itself.
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -68,6 +69,8 @@ _DETAIL_PATHS = (
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/x-yaml")
 _TEXT_ENDS = (".txt", ".md", ".csv", ".json", ".xml", ".html", ".yaml", ".yml", ".py", ".js", ".ts")
 _TYPE_LENGTH = 200
+_TEXT_LOOK = 1_024
+"""Bytes of a file that are looked at for whether it is text."""
 
 
 def _utf8_bytes(text: str) -> int:
@@ -92,12 +95,16 @@ def data_bytes(part: Mapping[str, Any]) -> int:
 
 
 def media_kind(part: Mapping[str, Any]) -> str:
-    """Return ``audio``, ``video``, ``text`` (a file of plain text) or ``file``, by the part's and its data's types."""
+    """Return ``audio``, ``video``, ``text`` (a file of plain text) or ``file``, by the part's and its data's types.
+
+    Logs, sources and their like have types by the dozen: what begins as UTF-8 without a zero byte is text.
+    """
     kind, media_type = (_first_text(part, (("type",),)) or "")[:_TYPE_LENGTH], _media_type(part)
     for name in ("audio", "video"):
         if name in kind or media_type.startswith(f"{name}/"):
             return name
-    return "text" if media_type.startswith(_TEXT_TYPES) or media_type.endswith(_TEXT_ENDS) else "file"
+    said = media_type.startswith(_TEXT_TYPES) or media_type.endswith(_TEXT_ENDS)
+    return "text" if said or _reads_as_text(part) else "file"
 
 
 def media_seconds(part: Mapping[str, Any]) -> float:
@@ -170,6 +177,18 @@ def _media_type(part: Mapping[str, Any]) -> str:
     if text[:5].lower() == "data:":
         return text[5:].partition(",")[0].partition(";")[0].lower()
     return (_first_text(part, _TYPE_PATHS) or "")[-_TYPE_LENGTH:].lower()
+
+
+def _reads_as_text(part: Mapping[str, Any]) -> bool:
+    data = _embedded(_first_text(part, _MEDIA_PATHS))
+    start = data.read(0, _TEXT_LOOK) if data else b""
+    if not start or b"\0" in start or start.startswith(b"%PDF-"):
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _least_rate(part: Mapping[str, Any]) -> int:

@@ -31,10 +31,9 @@ def pdf_pages(data: Embedded) -> int | None:
     if b"%PDF-" not in start:
         return None
     linearized = _LINEARIZED.search(start)
-    if linearized:
-        return _believed(int(linearized[1]), data.size)
     body = data.read(0, _LOOK)
     pages, counted = _counted(body)
+    counted = max(counted, int(linearized[1]) if linearized else 0)  # of before what was appended later
     for unpacked in _object_streams(body):
         more, tree = _counted(unpacked)
         pages, counted = pages + more, max(counted, tree)

@@ -1,7 +1,7 @@
 """How long a recording lasts, from its header: WAV, MP3, FLAC, Ogg (Opus, Vorbis), MP4, M4A, MOV and WebM.
 
 Reads a few headers and at most some 64 kB, and never raises. A length that the data could not hold at the
-lowest of bit rates is not believed.
+lowest of bit rates is not believed, nor one below what it takes at the format's highest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _TAIL = 1 << 16
 """An Ogg page is no longer than this."""
 _CHUNKS = 64
 _SYNC = 4_096
-_UNKNOWN_SIZES = (0, 0xFFFF_FFFF)
-"""What a WAV says of its length when it was written before the end was known."""
+"""Bytes that may stand before the first frame of an MP3, and after the sound of a WAV: a WAV that says it is shorter by
+more was written before the end was known."""
+_MP3_MOST = 56_000
+"""Bytes a second, the highest rate of `_MP3_RATES`."""
 
 _MP3_RATES = {
     (True, 3): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
@@ -70,12 +72,18 @@ def _wav(data: Embedded) -> float | None:
             return None
         size = int.from_bytes(head[4:8], "little")
         if head[:4] == b"fmt ":
-            rate = int.from_bytes(head[16:20], "little")
+            rate = _wav_rate(data.read(position + 8, 14))
         elif head[:4] == b"data":
             rest = data.size - position - 8
-            return _ratio(rest if size in _UNKNOWN_SIZES else min(size, rest), rate)
+            return _ratio(size if 0 <= rest - size < _SYNC else rest, rate)
         position += 8 + size + size % 2
     return None
+
+
+def _wav_rate(form: bytes) -> int:
+    """Return the bytes a second that a format chunk says, where it says it twice the fewer."""
+    said, frames, frame = (int.from_bytes(form[a:b], "little") for a, b in ((8, 12), (4, 8), (12, 14)))
+    return min(said, frames * frame) or said
 
 
 def _ogg(data: Embedded) -> float | None:
@@ -151,5 +159,6 @@ def _frames(frame: bytes, rest: int) -> float | None:
     tag = max(frame.find(b"Xing"), frame.find(b"Info"))
     if tag >= 0 and frame[tag + 7 : tag + 8] and frame[tag + 7] & 1:  # a variable rate, with the frames counted
         samples = 384 if layer == 3 else 1_152 if layer == 2 or version == 3 else 576
-        return int.from_bytes(frame[tag + 8 : tag + 12], "big") * samples / _MP3_SAMPLES[version][sampling]
+        counted = int.from_bytes(frame[tag + 8 : tag + 12], "big") * samples / _MP3_SAMPLES[version][sampling]
+        return max(counted, rest / _MP3_MOST)
     return rest / (_MP3_RATES[version == 3, layer][rate - 1] * 125)
