@@ -46,7 +46,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 
 $(VENV)/.run: requirements.lock | $(BIN)/python
-	test -e $(VENV)/.dev || $(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< requirements-uv.lock
+	test $(VENV)/.dev -nt $< || $(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $< requirements-uv.lock
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python

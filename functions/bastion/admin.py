@@ -109,13 +109,14 @@ def _opened(store: str, environ: Mapping[str, str]) -> Iterator[AccountAdmin]:
 
 
 def _ground(arguments: argparse.Namespace, environ: Mapping[str, str]) -> admin_models.Ground:
-    """Read what an overlay is laid over from the service's configuration, keys or no keys."""
+    """Read what overlays and accounts may name from the service's configuration, keys or no keys."""
     from bastion.tokenizers.registry import TOKENIZERS
 
     shipped = str(DEPLOYMENT) if arguments.store.startswith("dynamodb:") else ""
     path = arguments.config or environ.get("BASTION_CONFIG") or shipped
     file = Config.from_environ({**environ, "BASTION_CONFIG": path}).file
-    return admin_models.Ground(file.whole, frozenset(file.providers), frozenset(TOKENIZERS))
+    plans = frozenset(file.plans)
+    return admin_models.Ground(file.whole, frozenset(file.providers), frozenset(TOKENIZERS), plans)
 
 
 # -- the command line --------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--store", default=_store_of_the_service(environ), help="sqlite:PATH or dynamodb:…")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--by", default=_user(environ), help="who changes settings (default: the user)")
-    parser.add_argument("--config", help="the file with the providers and models that overlays are checked against")
+    parser.add_argument("--config", help="the service's file, with the providers, models and plans that may be named")
     things = parser.add_subparsers(required=True, metavar="account|key|settings|models")
     _add_account(things.add_parser("account", help="create, show, update"))
     _add_key(things.add_parser("key", help="create, rotate, expire, revoke, list"))

@@ -58,6 +58,7 @@ class Refused(ContextShiftError):
 async def account_create(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Create an account."""
     account = check_account_id(arguments.account)
+    _check_plan(arguments)
     if not await accounts.create_account(account, arguments.plan, arguments.model):
         raise Refused(f"the account {account} exists already")
     return await account_show(accounts, arguments)
@@ -71,6 +72,7 @@ async def account_show(accounts: AccountAdmin, arguments: argparse.Namespace) ->
 
 async def account_update(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Change an account's plan, its models, or both."""
+    _check_plan(arguments)
     plan, models = await existing_account(accounts, arguments.account)
     if arguments.all_models:
         models = None
@@ -78,6 +80,13 @@ async def account_update(accounts: AccountAdmin, arguments: argparse.Namespace) 
         models = tuple(arguments.model)
     await accounts.update_account(arguments.account, arguments.plan or plan, models)
     return await account_show(accounts, arguments)
+
+
+def _check_plan(arguments: argparse.Namespace) -> None:
+    """Raise Refused for a plan that the service would not know: every call of such an account would fail."""
+    plans: frozenset[str] = arguments.ground().plans
+    if arguments.plan is not None and arguments.plan not in plans:
+        raise Refused(f"there is no plan {arguments.plan}: known are {', '.join(sorted(plans))} (see --config)")
 
 
 async def existing_account(accounts: AccountAdmin, account: str) -> tuple[str, tuple[str, ...] | None]:

@@ -10,7 +10,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bastion.admin_commands import Refused, Report, assignment, existing_account
@@ -30,11 +30,12 @@ Tables = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What an overlay is laid over, and what it may name."""
+    """What an overlay is laid over, and what it and accounts may name."""
 
     catalogue: Catalogue
     providers: frozenset[str]
     tokenizers: frozenset[str]
+    plans: frozenset[str] = frozenset()
 
 
 async def models_list(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
@@ -99,7 +100,7 @@ async def _ground_of(accounts: AccountAdmin, arguments: argparse.Namespace) -> G
         return ground
     deployment = await accounts.overlay(None)
     catalogue = ground.catalogue.overlaid(overlay_models(ground.catalogue, deployment.models, "models"))
-    return Ground(catalogue, ground.providers, ground.tokenizers)
+    return replace(ground, catalogue=catalogue)
 
 
 def _check(ground: Ground, name: str, tables: Mapping[str, Any]) -> None:

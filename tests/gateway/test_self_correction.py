@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from bastion.bootstrap import Ports
-from contextshift.calibration import Calibration, day_of
+from contextshift.calibration import UNCORRECTED, Calibration, day_of
 from contextshift.fakes import FixedClock, MemoryAccounts, MemoryAuditStore
 from contextshift.keys import hash_key
-from contextshift.ports import KeyRecord, SettingsRecord
+from contextshift.ports import KeyRecord, OverlayRecord, SettingsRecord
 from gateway.world import World, chat, worlds
 from serving import completion
 
 KEY = "a-key-of-the-store"
 SEEN = Calibration({"estimate/wild-a": {40: 500}})
 REQUEST = chat(("user", 1_000), model="wild-a", routing={"chat_id": "c"})
+NEAR = "gemini-2.5-pro"
+"""Its counts are approximate, and bytes bound them."""
 PREVIEW = "/api/v2/context-preview"
 
 
@@ -54,6 +56,7 @@ def gateway_of(folder: Path, seen: Calibration, **settings: object) -> Iterator[
         await accounts.put_key(KeyRecord(hash_key(KEY), "k", "stored", frozenset({"call", "audit", "preview"})))
         await accounts.put_settings("stored", SettingsRecord(settings, 1), 0)
         await accounts.merge_calibration("stored", day_of(clock.now()), seen)
+        await accounts.put_overlay(None, OverlayRecord({NEAR: {"provider": "main", "context_window": 1_000_000}}, 1), 0)
 
     asyncio.run(prepare())
     for world in worlds(folder, ports=Ports(clock=clock, accounts=accounts, audits=MemoryAuditStore(clock))):
@@ -108,6 +111,28 @@ def test_an_error_and_an_exact_count_are_no_samples(plain: Calibrated):
     plain.world.post(chat(("user", 500), model="plain"), key=KEY)
     plain.world.upstream.status = 500
     plain.world.post(REQUEST, key=KEY)
+    time.sleep(0.1)
+    assert plain.kept() == Calibration()
+
+
+def test_a_bound_by_bytes_is_no_count_and_no_sample(plain: Calibrated):
+    named = {**REQUEST, "model": NEAR}
+    unnamed = {name: value for name, value in named.items() if name != "routing"}
+    counted = plain.count(named)["prompt_tokens"]
+    plain.world.upstream.body = completion(prompt_tokens=counted)
+    answer = plain.world.post(unnamed, key=KEY)
+    assert "bound=?1" in answer.headers["x-bastion-context-tokens"]
+    time.sleep(0.1)
+    assert plain.kept() == Calibration()
+    plain.world.post(named, key=KEY)
+    assert plain.kept_soon(Calibration({f"gemma3/{NEAR}": {UNCORRECTED: 1}}))
+
+
+@pytest.mark.parametrize(("model", "share"), [(NEAR, 0.5), ("wild-a", 0.4)])
+def test_a_prompt_that_was_cut_is_told_and_is_no_sample(plain: Calibrated, model: str, share: float):
+    request = {**REQUEST, "model": model}
+    plain.world.upstream.body = completion(prompt_tokens=round(plain.count(request)["prompt_tokens"] * share))
+    assert "silent-cut" in plain.world.post(request, key=KEY).headers["x-bastion-context-warning"]
     time.sleep(0.1)
     assert plain.kept() == Calibration()
 

@@ -259,7 +259,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf"
 def grants_of_keys(**parameters: str) -> dict[str, Any]:
     """What the functions may read keys from, by action."""
     given = [(s["Action"], s["Resource"]) for s in statements(stack(**parameters))]
-    return {action: where for (action, *_), where in given if action.startswith(KEY_ACTIONS)}
+    return {action: where for actions, where in given for action in actions if action.startswith(KEY_ACTIONS)}
 
 
 def test_no_secret_may_be_read_until_one_is_named() -> None:
@@ -268,9 +268,8 @@ def test_no_secret_may_be_read_until_one_is_named() -> None:
 
 def test_the_one_secret_that_is_named_may_be_read_and_no_other() -> None:
     assert grants_of_keys(ProviderKeysSecretArn=SECRET) == {"secretsmanager:GetSecretValue": SECRET}
-    assert grants_of_keys(AccountKeySecretArns=f"{SECRET},{SECRET}2") == {
-        "secretsmanager:GetSecretValue": [SECRET, SECRET + "2"]
-    }
+    read = ("secretsmanager:GetSecretValue", "ssm:GetParameter")  # each reads what of the list is its own
+    assert grants_of_keys(AccountKeyArns=f"{SECRET},{SECRET}2") == {key: [SECRET, SECRET + "2"] for key in read}
 
 
 def test_the_one_parameter_that_is_named_may_be_read_and_no_other() -> None:
@@ -291,7 +290,7 @@ def test_no_key_stands_in_the_environment_only_where_it_is() -> None:
 
 
 def test_the_data_plane_cannot_write_api_keys() -> None:
-    (write,) = [s for s in statements(stack()) if s["Sid"] == "WriteCalibration"]
+    (write,) = [s for s in statements(stack()) if s["Sid"] == "WriteCalibrationAndSettings"]
     assert write["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["A#*"]}}
 
 

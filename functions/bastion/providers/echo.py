@@ -17,6 +17,16 @@ from contextshift.ports import Clock, ProviderAnswer, ProviderCall
 
 __all__ = ["EchoProvider"]
 
+_NO_ROUTE = json.dumps(
+    {
+        "error": {
+            "message": "The demo model answers chat completions only; configure a provider for this route.",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "unknown_url",
+        }
+    }
+).encode()
 CountPrompt = Callable[[Mapping[str, Any]], int]
 
 
@@ -29,7 +39,9 @@ class EchoProvider:
         self._pause = pause
 
     async def send(self, call: ProviderCall) -> ProviderAnswer:
-        """Answer a chat completion."""
+        """Answer a chat completion; other routes it has none for, and says so as OpenAI would."""
+        if call.path.partition("?")[0].rstrip("/") != "/chat/completions":
+            return _EchoAnswer("application/json", [_NO_ROUTE], 0.0, status=404)
         request = json.loads(call.body)
         reply = _reply_to(request)
         usage = self._usage(request, reply)
@@ -50,9 +62,8 @@ class EchoProvider:
 class _EchoAnswer:
     """An answer that is already there."""
 
-    status = 200
-
-    def __init__(self, content_type: str, chunks: Sequence[bytes], pause: float) -> None:
+    def __init__(self, content_type: str, chunks: Sequence[bytes], pause: float, status: int = 200) -> None:
+        self.status = status
         self.headers: Sequence[tuple[str, str]] = [("content-type", content_type)]
         self._chunks = chunks
         self._pause = pause

@@ -99,6 +99,13 @@ def test_what_cannot_be_done_is_refused_with_a_reason(admin: Admin, name: str) -
     assert admin("key", "list", name) == []
 
 
+def test_a_plan_that_the_service_does_not_know_is_refused(admin: Admin, name: str) -> None:
+    admin("account", "create", name, "--plan", "nope", status=1)
+    admin("account", "create", name, "--plan", "pro")
+    admin("account", "update", name, "--plan", "nope", status=1)
+    assert admin("account", "show", name)["plan"] == "pro"
+
+
 def test_a_key_is_shown_once_and_opens_its_account(admin: Admin, name: str) -> None:
     admin("account", "create", name, "--plan", "pro")
     made = admin("key", "create", name, "--scope", "call", "--scope", "audit", "--expires", "90d", "--label", "ci")
