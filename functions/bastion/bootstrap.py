@@ -21,12 +21,12 @@ from bastion.config import Config
 from bastion.config_file import AccountConfig, ConfigError, ProviderConfig
 from bastion.patterns import RegexPatterns
 from bastion.providers.accounts import AccountEndpoints
-from bastion.providers.clients import new_client
 from bastion.providers.echo import EchoProvider
 from bastion.providers.embeddings import EmbeddingRelevance
 from bastion.providers.http import HttpProvider, Upstream
 from bastion.providers.keys import FixedKey, KeySource, parse_key
 from bastion.providers.secrets import AwsSecrets, SecretKeys
+from bastion.providers.transports import new_transport
 from bastion.stores.configured import ConfiguredAccounts
 from bastion.telemetry import JsonEventLog
 from bastion.tokenizers.registry import TOKENIZERS, counter_for, family_of
@@ -83,8 +83,8 @@ class Ports:
     library: LibraryStore | None = None
     interceptors: Sequence[Interceptor] = ()
     providers: Mapping[str, Provider] | None = None
-    account_client: Callable[[], httpx.AsyncClient] | None = None
-    """Makes the client of accounts' own endpoints."""
+    account_transport: Callable[[], httpx.AsyncBaseTransport] | None = None
+    """Makes the transport of accounts' own endpoints."""
     log: JsonEventLog = field(default_factory=JsonEventLog)
 
 
@@ -229,17 +229,17 @@ def _given_stores(ports: Ports, accounts: AccountAdmin, audits: AuditStore) -> _
 def _providers(
     config: Config, ports: Ports, counter: Callable[[Model], TokenCounter], closing: AsyncExitStack
 ) -> dict[str, Provider]:
-    client = new_client()
+    transport = new_transport()
     secrets = SecretKeys(AwsSecrets(config.secrets_endpoint), ports.clock)
-    accounts = AccountEndpoints(secrets, ports.account_client)
-    for close in (client.aclose, secrets.aclose, accounts.aclose):
+    accounts = AccountEndpoints(secrets, ports.account_transport)
+    for close in (transport.aclose, secrets.aclose, accounts.aclose):
         closing.push_async_callback(close)
 
     def made(provider: ProviderConfig) -> Provider:
         if provider.kind == "echo":
             return _echo(config.file.catalogue, ports.clock, counter)
         upstream = Upstream(provider.name, provider.base_url, provider.auth, provider.headers, provider.query)
-        return HttpProvider(client, upstream, _key(provider, secrets), accounts, ports.log)
+        return HttpProvider(transport, upstream, _key(provider, secrets), accounts, ports.log)
 
     return {name: made(provider) for name, provider in config.file.providers.items()}
 

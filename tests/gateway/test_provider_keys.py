@@ -19,7 +19,7 @@ from bastion.app import create_app
 from bastion.bootstrap import Ports, bootstrap
 from bastion.config import Config
 from bastion.config_file import ConfigError, read_file
-from bastion.providers.checked import CheckedBackend, checked_client
+from bastion.providers.checked import CheckedBackend, checked_transport
 from gateway.emulators import CREDENTIALS
 from gateway.providers.aws import Aws, aws
 from gateway.providers.scripted import PUBLIC, Loopback, ScriptedResolver
@@ -176,7 +176,7 @@ def world(
     path.write_text(CONFIG.format(main=main, rival=rival), "utf-8")
     resolver, network = ScriptedResolver([PUBLIC]), Loopback(urlsplit(own).port or 0)
     trusted = ssl.create_default_context(cafile=certificate[0])
-    ports = Ports(account_client=lambda: checked_client(CheckedBackend(resolver, network), trusted))
+    ports = Ports(account_transport=lambda: checked_transport(CheckedBackend(resolver, network), trusted))
     environ = {"BASTION_CONFIG": str(path), "BASTION_DATA": str(tmp_path / "data"), "RIVAL_KEY": "sk-geheim-rival"}
     config = Config.from_environ({**environ, "BASTION_SECRETS_ENDPOINT": aws_url})
     with serve(create_app(bootstrap(config, ports))) as gateway, httpx.Client(timeout=20, trust_env=False) as client:

@@ -23,10 +23,12 @@ class AccountEndpoints:
     both the account and the origin that it is for: naming the deployment's secret, or another account's, opens nothing.
     """
 
-    def __init__(self, secrets: SecretKeys, make_client: Callable[[], httpx.AsyncClient] | None = None) -> None:
+    def __init__(
+        self, secrets: SecretKeys, make_transport: Callable[[], httpx.AsyncBaseTransport] | None = None
+    ) -> None:
         self._secrets = secrets
-        self._make_client = _checked_client if make_client is None else make_client
-        self._client: httpx.AsyncClient | None = None
+        self._make_transport = _checked_transport if make_transport is None else make_transport
+        self._transport: httpx.AsyncBaseTransport | None = None
 
     async def key(self, endpoint: Endpoint, account: str, callers: str | None) -> tuple[ProviderKey, KeySource | None]:
         """Return the key that opens an endpoint, and who must hear that it was refused.
@@ -45,23 +47,23 @@ class AccountEndpoints:
             raise ProviderKeyOrigin("the secret does not say that it is this account's key for this endpoint")
         return key, source
 
-    def client(self) -> httpx.AsyncClient:
-        """Return the client of all accounts' endpoints, made when the first call needs it."""
-        if self._client is None:
-            self._client = self._make_client()
-        return self._client
+    def transport(self) -> httpx.AsyncBaseTransport:
+        """Return the transport of all accounts' endpoints, made when the first call needs it."""
+        if self._transport is None:
+            self._transport = self._make_transport()
+        return self._transport
 
     async def aclose(self) -> None:
         """Let go of its connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        if self._transport is not None:
+            await self._transport.aclose()
 
 
-def _checked_client() -> httpx.AsyncClient:
+def _checked_transport() -> httpx.AsyncBaseTransport:
     # Most deployments have no such endpoint: those that have none load no second set of authorities.
-    from bastion.providers.checked import checked_client
+    from bastion.providers.checked import checked_transport
 
-    return checked_client()
+    return checked_transport()
 
 
 def _origin(base_url: str) -> str:

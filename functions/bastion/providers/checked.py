@@ -2,8 +2,8 @@
 
 httpcore hands a connection's host to its network backend and keeps the name for TLS, the Host header and the pool.
 So the check stands where the connection is made, between name and address: what was judged is what is connected to,
-whatever the name says a moment later, and the certificate must still be the name's. Connections of this client were all
-made so; the deployment's own client, which may reach private addresses, never lends one.
+whatever the name says a moment later, and the certificate must still be the name's. Connections of this transport were
+all made so; the deployment's own, which may reach private addresses, never lends one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import httpcore
 import httpx
 
 from bastion.providers.addresses import is_public_address
-from bastion.providers.clients import CONNECT_TIMEOUT, new_client
+from bastion.providers.transports import CONNECT_TIMEOUT
 from contextshift.errors import EndpointNotAllowed
 
-__all__ = ["CheckedBackend", "Resolve", "SystemResolver", "checked_client"]
+__all__ = ["CheckedBackend", "Resolve", "SystemResolver", "checked_transport"]
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Return all addresses of a host, as texts. Raises OSError."""
@@ -125,13 +125,10 @@ class _CheckedTransport(httpx.AsyncHTTPTransport):
         )
 
 
-def checked_client(backend: httpcore.AsyncNetworkBackend | None = None, tls: Any = None) -> httpx.AsyncClient:
-    """Make the client of all accounts' own endpoints: no redirects, no cookies, no environment, no proxy.
+def checked_transport(backend: httpcore.AsyncNetworkBackend | None = None, tls: Any = None) -> httpx.AsyncBaseTransport:
+    """Make the transport of all accounts' own endpoints.
 
     ``tls`` is an `ssl.SSLContext`; by default the public authorities are trusted.
     """
     context = httpx.create_ssl_context(trust_env=False) if tls is None else tls
-    transport = _CheckedTransport(CheckedBackend() if backend is None else backend, context)
-    client = new_client(transport)
-    client.timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT, pool=CONNECT_TIMEOUT)
-    return client
+    return _CheckedTransport(CheckedBackend() if backend is None else backend, context)

@@ -22,6 +22,7 @@ import httpx
 from bastion.providers.accounts import AccountEndpoints
 from bastion.providers.keys import FixedKey, KeySource, ProviderKey
 from bastion.providers.origins import origin_of
+from bastion.providers.transports import CONNECT_TIMEOUT
 from contextshift.errors import (
     EndpointNotAllowed,
     ProviderBroken,
@@ -63,13 +64,15 @@ class Upstream:
 class _Route:
     """Where one call goes, and what opens it."""
 
-    client: httpx.AsyncClient
+    transport: httpx.AsyncBaseTransport
     base_url: str
     key: ProviderKey | None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: KeySource | None = None
     """Who must hear that the key was refused."""
+    patience: float | None = None
+    """Seconds to wait for one of a crowded pool's connections; None: as long as the call may take."""
 
 
 class HttpProvider:
@@ -77,14 +80,14 @@ class HttpProvider:
 
     def __init__(
         self,
-        client: httpx.AsyncClient,
+        transport: httpx.AsyncBaseTransport,
         upstream: Upstream,
         keys: KeySource | None = None,
         accounts: AccountEndpoints | None = None,
         log: EventLog | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._client = client
+        self._transport = transport
         self._upstream = upstream
         self._origin = origin_of(upstream.base_url)
         self._keys = FixedKey(None) if keys is None else keys
@@ -98,7 +101,7 @@ class HttpProvider:
         """Send a call; return once the head of the answer is there."""
         try:
             route = await self._routed(call)
-            response = await self._connected(route.client, self._request(call, route))
+            response = await self._connected(route.transport, self._request(call, route))
         except ProviderError as error:
             self._note(call, error)
             raise
@@ -112,27 +115,31 @@ class HttpProvider:
             if self._accounts is None:
                 raise EndpointNotAllowed
             key, source = await self._accounts.key(call.endpoint, call.account, call.key)
-            return _Route(self._accounts.client(), call.endpoint.base_url, key, source=source)
+            transport = self._accounts.transport()
+            return _Route(transport, call.endpoint.base_url, key, source=source, patience=CONNECT_TIMEOUT)
         base_url, query = self._upstream.base_url, self._upstream.query
         if call.key is not None:
-            return _Route(self._client, base_url, ProviderKey(call.key, self._origin), self._neutral, query)
+            return _Route(self._transport, base_url, ProviderKey(call.key, self._origin), self._neutral, query)
         ours = await self._keys.get()
         if ours is not None and ours.account is not None:
             raise ProviderKeyOrigin("the provider's key is an account's own")
         bound = None if ours is None else ours.for_origin(self._origin)
-        return _Route(self._client, base_url, bound, self._headers, query, self._keys)
+        return _Route(self._transport, base_url, bound, self._headers, query, self._keys)
 
     def _request(self, call: ProviderCall, route: _Route) -> httpx.Request:
-        headers = {"content-type": "application/json", **{name.lower(): text for name, text in call.headers.items()}}
+        headers = {"accept": "*/*", "content-type": "application/json"}
+        headers |= {name.lower(): text for name, text in call.headers.items()}
         headers |= {"accept-encoding": "identity", "user-agent": "bastion", **route.headers}
         if route.key is not None:
             headers |= self._opened(route.key, route.base_url)
-        return route.client.build_request(
+        waits = {"connect": CONNECT_TIMEOUT, "pool": route.patience}
+        return httpx.Request(
             call.method,
             route.base_url.rstrip("/") + call.path,
             content=call.body,
             headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()],
             params=dict(route.query) or None,
+            extensions={"timeout": waits},
         )
 
     def _opened(self, key: ProviderKey, base_url: str) -> dict[str, str]:
@@ -142,13 +149,13 @@ class HttpProvider:
             return {"authorization": f"Bearer {text}"}
         return {self._upstream.auth.removeprefix("header:").lower(): text}
 
-    async def _connected(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    async def _connected(self, transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
         """Send a request, trying again where no connection could be made. Raises a ProviderError."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + _CONNECT_WITHIN
         for pause in (*_CONNECT_PAUSES, None):
             try:
-                return await client.send(request, stream=True)
+                return await transport.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 if pause is None or loop.time() + 2 * pause > latest:
                     raise ProviderUnreachable("the provider cannot be reached") from error

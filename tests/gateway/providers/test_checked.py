@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bastion.providers.checked import CheckedBackend, SystemResolver, checked_client
+from bastion.providers.checked import CheckedBackend, SystemResolver, checked_transport
 from contextshift.errors import EndpointNotAllowed
 from gateway.providers.scripted import OTHER_PUBLIC, PUBLIC, ScriptedNetwork, ScriptedResolver
 
@@ -19,17 +19,21 @@ URL = "https://llm.acme.example/v1/chat/completions"
 
 
 def run(
-    work: Callable[[httpx.AsyncClient], Awaitable[Any]], resolver: ScriptedResolver, network: ScriptedNetwork
+    work: Callable[[httpx.AsyncBaseTransport], Awaitable[Any]], resolver: ScriptedResolver, network: ScriptedNetwork
 ) -> Any:
     async def inside() -> Any:
-        async with checked_client(CheckedBackend(resolver, network)) as client:
-            return await work(client)
+        async with checked_transport(CheckedBackend(resolver, network)) as transport:
+            return await work(transport)
 
     return asyncio.run(inside())
 
 
-async def post(client: httpx.AsyncClient) -> httpx.Response:
-    return await client.post(URL, content=b"{}")
+async def post(transport: httpx.AsyncBaseTransport, url: str = URL, connect: float = 5.0) -> httpx.Response:
+    """Post as a provider does, and read the answer."""
+    request = httpx.Request("POST", url, content=b"{}", extensions={"timeout": {"connect": connect}})
+    response = await transport.handle_async_request(request)
+    await response.aread()
+    return response
 
 
 def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_connected_to_under_the_name():
@@ -62,10 +66,10 @@ def test_a_name_that_resolves_to_something_private_a_moment_later_gets_no_second
     resolver = ScriptedResolver([PUBLIC], ["169.254.169.254"])
     network = ScriptedNetwork(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
 
-    async def twice(client: httpx.AsyncClient) -> None:
-        assert (await post(client)).status_code == 200
+    async def twice(transport: httpx.AsyncBaseTransport) -> None:
+        assert (await post(transport)).status_code == 200
         with pytest.raises(EndpointNotAllowed):
-            await post(client)
+            await post(transport)
 
     run(twice, resolver, network)
     assert network.connected == [(PUBLIC, 443)]
@@ -74,8 +78,8 @@ def test_a_name_that_resolves_to_something_private_a_moment_later_gets_no_second
 def test_a_connection_that_was_made_is_kept_and_asks_no_resolver_again():
     resolver, network = ScriptedResolver([PUBLIC], ["10.0.0.1"]), ScriptedNetwork()
 
-    async def twice(client: httpx.AsyncClient) -> list[int]:
-        return [(await post(client)).status_code for _ in range(2)]
+    async def twice(transport: httpx.AsyncBaseTransport) -> list[int]:
+        return [(await post(transport)).status_code for _ in range(2)]
 
     assert run(twice, resolver, network) == [200, 200]
     assert network.connected == [(PUBLIC, 443)]
@@ -84,9 +88,9 @@ def test_a_connection_that_was_made_is_kept_and_asks_no_resolver_again():
 def test_two_names_at_one_address_never_share_a_connection():
     network = ScriptedNetwork()
 
-    async def both(client: httpx.AsyncClient) -> None:
-        await post(client)
-        await client.post("https://llm.other.example/v1/chat/completions", content=b"{}")
+    async def both(transport: httpx.AsyncBaseTransport) -> None:
+        await post(transport)
+        await post(transport, "https://llm.other.example/v1/chat/completions")
 
     run(both, ScriptedResolver([PUBLIC]), network)
     assert network.names == ["llm.acme.example", "llm.other.example"]
@@ -108,8 +112,8 @@ def test_a_name_without_an_address_is_a_connect_error(answer):
 
 
 def test_a_literal_address_is_judged_where_it_is_connected_to_as_well():
-    async def literal(client: httpx.AsyncClient) -> None:
-        await client.post("https://127.0.0.1/v1", content=b"{}")
+    async def literal(transport: httpx.AsyncBaseTransport) -> None:
+        await post(transport, "https://127.0.0.1/v1")
 
     network = ScriptedNetwork()
     with pytest.raises(EndpointNotAllowed):
@@ -129,9 +133,9 @@ def test_a_redirect_comes_back_as_it_is_and_is_not_followed(status):
 def test_a_cookie_of_one_answer_goes_out_with_no_other_call():
     network = ScriptedNetwork(b"HTTP/1.1 200 OK\r\nset-cookie: a=1; Secure\r\ncontent-length: 2\r\n\r\n{}")
 
-    async def twice(client: httpx.AsyncClient) -> None:
-        await post(client)
-        await post(client)
+    async def twice(transport: httpx.AsyncBaseTransport) -> None:
+        await post(transport)
+        await post(transport)
 
     run(twice, ScriptedResolver([PUBLIC]), network)
     assert not any(b"cookie" in written.lower() for written in network.written)
@@ -144,8 +148,8 @@ def test_a_resolver_that_never_answers_costs_the_connect_timeout_and_no_more():
             return []
 
         with pytest.raises(httpx.ConnectTimeout):
-            async with checked_client(CheckedBackend(never, ScriptedNetwork())) as client:
-                await client.post(URL, content=b"{}", timeout=httpx.Timeout(None, connect=0.01))
+            async with checked_transport(CheckedBackend(never, ScriptedNetwork())) as transport:
+                await post(transport, connect=0.01)
 
     asyncio.run(inside())
 

@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from bastion.providers.accounts import AccountEndpoints
-from bastion.providers.clients import new_client
 from bastion.providers.http import HttpProvider, Upstream
 from bastion.providers.keys import CachedKey, FixedKey, KeySource, ProviderKey, parse_key
 from bastion.providers.secrets import AwsSecrets, SecretKeys
@@ -65,21 +64,21 @@ class Bench:
         return asyncio.run(self._send(ProviderCall("/chat/completions", b"{}", **call)))
 
     async def _send(self, call: ProviderCall) -> int:
-        accounts = AccountEndpoints(SecretKeys(self.secrets, FixedClock()), lambda: self._client(self.checked))
-        client = self._client(self.main)
-        provider = HttpProvider(client, self.upstream, self.keys, accounts, self.log, jitter=lambda: -0.5)
+        accounts = AccountEndpoints(SecretKeys(self.secrets, FixedClock()), lambda: self._transport(self.checked))
+        transport = self._transport(self.main)
+        provider = HttpProvider(transport, self.upstream, self.keys, accounts, self.log, jitter=lambda: -0.5)
         answer = await provider.send(call)
         await answer.aclose()
-        await client.aclose()
+        await transport.aclose()
         await accounts.aclose()
         return answer.status
 
-    def _client(self, requests: list[httpx.Request]) -> httpx.AsyncClient:
+    def _transport(self, requests: list[httpx.Request]) -> httpx.AsyncBaseTransport:
         def handle(request: httpx.Request) -> httpx.Response:
             requests.append(request)
             return self.answer(request)
 
-        return new_client(httpx.MockTransport(handle))
+        return httpx.MockTransport(handle)
 
     def refused(self, kind: type[ContextShiftError], **call: Any) -> ContextShiftError:
         """Send what must be refused before anything leaves, without a word about any key."""
@@ -166,7 +165,7 @@ def test_a_key_that_was_replaced_is_found_by_the_next_call():
 
         keys = SecretKeys(secrets, clock)
         provider = HttpProvider(
-            new_client(httpx.MockTransport(answer)), Upstream("main", BASE), keys.source(SecretPlace("ssm", "main"))
+            httpx.MockTransport(answer), Upstream("main", BASE), keys.source(SecretPlace("ssm", "main"))
         )
         for pause in (0, 60, 0):
             clock.advance(pause)
