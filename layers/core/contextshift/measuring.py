@@ -146,9 +146,11 @@ def proved_by_bytes(question: Question, counter: TokenCounter) -> Measure | None
 
 def _is_plain(message: Message) -> bool:
     """Say whether a message is counted as the texts it holds, and nothing else."""
+    content = message.get("content")
+    if len(message) == 2 and isinstance(content, str):  # a role and a text, as most are
+        return True
     if any(message.get(name) for name in _RENDERED):
         return False
-    content = message.get("content")
     if content is None or isinstance(content, str):
         return True
     return isinstance(content, list) and all(
