@@ -127,6 +127,80 @@ def test_messages_are_kept_edited_swiped_and_removed(api: Api):
     assert texts(api, chat) == ["B"]
 
 
+ANSWERS = [
+    {"content": "a", "reasoning": "ra", "generation_id": "1-a", "partial": True},
+    {"content": None, "tool_calls": [{"id": "c", "type": "function"}], "generation_id": "2-b"},
+    {"content": "c"},
+]
+OF_AN_ANSWER = ("content", "reasoning", "tool_calls", "generation_id", "partial")
+
+
+def is_what_it_shows(message: Any) -> bool:
+    shown = message["swipes"][message["swipe"]]
+    return all(message[name] == shown.get(name, False if name == "partial" else None) for name in OF_AN_ANSWER)
+
+
+def test_a_message_says_what_the_swipe_shown_says_whatever_is_done_to_it(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    said = api("POST", f"chats/{chat}/messages", {"role": "assistant", "swipes": ANSWERS, "swipe": 1}, 201)
+    assert said["generation_id"] == "2-b"
+    assert is_what_it_shows(said)
+    path = f"chats/{chat}/messages/{said['id']}"
+    for change in (
+        {"swipe": 0},
+        {"reasoning": "other"},
+        {"partial": False},
+        {"content": "C", "swipe": 2},
+        {"swipe": 1},
+        {"swipe": 0, "reasoning": None, "partial": True},
+        {"pinned": True},
+    ):
+        changed = api("PATCH", path, change)
+        assert is_what_it_shows(changed), change
+        assert {name: changed[name] for name in change} == change
+        assert api("GET", path) == changed
+    assert [one["content"] for one in changed["swipes"]] == ["a", None, "C"]
+    assert changed["swipes"][1]["tool_calls"] == ANSWERS[1]["tool_calls"]
+
+
+def test_what_is_said_beside_swipes_is_an_edit_of_the_one_shown(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    new = {"role": "assistant", "content": "A", "swipes": [{"content": "a"}, {"content": "b"}]}
+    said = api("POST", f"chats/{chat}/messages", new, 201)
+    assert ([one["content"] for one in said["swipes"]], said["content"]) == (["A", "b"], "A")
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        ({"role": "assistant", "content": "x", "swipe": 3}, "swipe"),
+        ({"role": "assistant", "swipes": [{"content": "a"}], "swipe": 1}, "swipe"),
+        ({"role": "user"}, "content"),
+        ({"role": "system"}, "content"),
+        ({"role": "tool", "tool_call_id": "c"}, "content"),
+        ({"role": "", "content": "x"}, "role"),
+        ({"role": "r" * 65, "content": "x"}, "role"),
+        ({"role": 1, "content": "x"}, "role"),
+        ({"content": "x"}, "role"),
+    ],
+)
+def test_a_message_that_makes_no_sense_is_refused_by_its_path(api: Api, message: Any, path: str):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    assert api("POST", f"chats/{chat}/messages", message, 400)["error"]["path"] == path
+    assert texts(api, chat) == []
+
+
+@pytest.mark.parametrize(
+    "message", [{"role": "assistant"}, {"role": "user", "content": None}, {"role": "narrator", "content": "It rains."}]
+)
+def test_messages_that_pass(api: Api, world: World, message: Any):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    said = api("POST", f"chats/{chat}/messages", message, 201)
+    assert (said["role"], said["content"]) == (message["role"], message.get("content"))
+    shown = api("POST", "context-preview?include=messages", {"chat_id": chat, "user_message": "x"})
+    assert shown["messages"][0]["role"] == message["role"]
+
+
 def test_a_branch_is_a_path_through_one_tree(api: Api):
     chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
     for text in "abc":

@@ -516,7 +516,95 @@ def test_swipes_at_the_same_time_are_all_kept(api: Api, world: World):
     with ThreadPoolExecutor(3) as pool:
         made = list(pool.map(lambda _: generate(api, chat, type="swipe"), range(3)))
     assert {one["status"] for one in made} == {"completed"}
+    assert [one["message"]["id"] for one in made] == ["main.3"] * 3
     assert len(api("GET", f"chats/{chat}/messages/main.3")["swipes"]) == 4
+    for one in made:
+        assert api("GET", f"chats/{chat}/generations/{one['id']}")["message"]["id"] == "main.3"
+
+
+MOON = {
+    "entries": [
+        {"id": 1, "keys": ["moon"], "content": "Rust.", "enabled": True, "extensions": {"sticky": 3}},
+        {"id": 2, "keys": ["sun"], "content": "Cold.", "enabled": True, "extensions": {"sticky": 3}},
+    ]
+}
+
+
+def woken(api: Api, chat: str) -> set[str]:
+    """Return which of `MOON` the next turn would hold without a word of theirs."""
+    for n in range(4):  # beyond what is scanned
+        api("POST", f"chats/{chat}/messages", {"role": "user", "content": f"{n}"}, 201)
+    shown = api("POST", "context-preview?include=messages", {"chat_id": chat})
+    for _ in range(4):
+        last = api("GET", f"chats/{chat}/messages?order=desc&limit=1")["data"][0]["id"]
+        api("DELETE", f"chats/{chat}/messages/{last}", status=204)
+    return {one["content"] for one in shown["messages"]} & {"Rust.", "Cold."}
+
+
+@pytest.mark.parametrize("kind", ["regenerate", "swipe"])
+def test_what_lore_remembers_is_of_the_answer_shown(tmp_path: Path, kind: str):
+    for world in worlds(tmp_path):
+        api = Api(world)
+        replies(world.upstream, "Yes.")
+        lore = api("POST", "lorebooks", {"book": MOON}, 201)["id"]
+        chat = cast(api, lorebooks=[lore])["id"]
+        generate(api, chat, user_message="The moon?")
+        assert woken(api, chat) == {"Rust."}
+        api("PATCH", f"chats/{chat}/messages/main.2", {"content": "The sun?"})
+        message = generate(api, chat, type=kind)["message"]
+        assert woken(api, chat) == {"Cold."}
+        assert not {"lore_state", "greeting", "speaker_id"} & set(message["swipes"][0])
+        if kind == "swipe":
+            api("PATCH", f"chats/{chat}/messages/{message['id']}", {"swipe": 0})
+            assert woken(api, chat) == {"Rust."}
+
+
+def test_a_continuation_lengthens_the_answer_it_was_made_for(api: Api, world: World):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    answers = {"role": "assistant", "swipes": [{"content": "alpha"}, {"content": "BETA"}], "swipe": 0}
+    api("POST", f"chats/{chat}/messages", answers, 201)
+
+    async def while_the_other_is_shown() -> AsyncIterator[bytes]:
+        yield delta(" goes on")
+        await asyncio.to_thread(api, "PATCH", f"chats/{chat}/messages/main.1", {"swipe": 1})
+        yield DONE
+
+    world.upstream.body = while_the_other_is_shown
+    message = generate(api, chat, type="continue")["message"]
+    assert [one["content"] for one in message["swipes"]] == ["alpha goes on", "BETA"]
+    assert (message["content"], message["swipe"], message["generation_id"]) == ("BETA", 1, None)
+    assert message["swipes"][0]["generation_id"] is not None
+
+
+def test_a_continuation_of_what_was_regenerated_meanwhile_stands_beside_it(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="x")
+
+    async def while_it_is_made_anew() -> AsyncIterator[bytes]:
+        yield delta(" And on.")
+        replies(world.upstream, "Anew.")
+        await asyncio.to_thread(generate, api, chat, type="regenerate")
+        yield DONE
+
+    world.upstream.body = while_it_is_made_anew
+    message = generate(api, chat, type="continue")["message"]
+    assert [one["content"] for one in message["swipes"]] == ["Anew.", "Yes, Bob. And on."]
+    assert (message["content"], message["swipe"]) == ("Yes, Bob. And on.", 1)
+
+
+def test_a_reply_to_a_message_that_was_removed_meanwhile_is_the_generation_s_own(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="x")
+
+    async def while_it_is_removed() -> AsyncIterator[bytes]:
+        yield delta("Late.")
+        await asyncio.to_thread(api, "DELETE", f"chats/{chat}/messages/main.3", None, 204)
+        yield DONE
+
+    world.upstream.body = while_it_is_removed
+    made = generate(api, chat, type="swipe")
+    assert (made["status"], made["message"], made["text"]) == ("completed", None, "Late.")
+    assert texts(api, chat) == ["Hello Bob.", "x"]
 
 
 def test_a_prefill_is_how_the_saved_reply_begins(api: Api, world: World):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
@@ -14,11 +15,13 @@ from bastion.respond import Reply
 from bastion.wire import chats as wire
 from bastion.wire.openai_chat import check_parameters
 from bastion.wire.shapes import read, write
+from contextshift import swipes
 from contextshift.audit import timestamp
 from contextshift.casting import Shelf, load_cast
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, ChatStore, LibraryStore, MessageRecord, place_of
 from contextshift.errors import ChatNotFound, Conflict, InvalidInput, NotInLibrary
 from contextshift.greeting import greeting_message
+from contextshift.messages import KNOWN_ROLES, Role
 from contextshift.planner import Planner
 from contextshift.ports import Access, AuditStore, Clock, Random
 from contextshift.scene import read_layout
@@ -131,11 +134,9 @@ class Chats:
     async def add_message(self, request: Request) -> Reply:
         """Add a message at a branch's end. Raises ChatNotFound."""
         access = await self._authenticate(request, "call")
-        new = read(wire.NewMessage, (await read_json(request, self._max_body)).value)
-        if new.swipes and new.swipe >= len(new.swipes):
-            raise InvalidInput("there is no such swipe", "swipe", "invalid_index")
+        document = _new_message(read(wire.NewMessage, (await read_json(request, self._max_body)).value))
         branch = request.query_params.get("branch", MAIN)
-        added = await self._chats.append(access.account, chat_id_of(request), branch, [write(new)])
+        added = await self._chats.append(access.account, chat_id_of(request), branch, [document])
         if added is None:
             raise ChatNotFound("the chat has no such branch")
         return Reply.json(shown_message(added[0]), 201)
@@ -167,7 +168,7 @@ class Chats:
         changes = write(read(wire.MessageChange, (await read_json(request, self._max_body)).value))
         present = await self._message(access, request)
         expected = changes.pop("version", present.version)
-        document = _changed_message(present.document, changes)
+        document = swipes.changed(present.document, changes)
         changed = await self._chats.edit(access.account, chat_id_of(request), present.id, document, expected)
         if changed is None:
             raise Conflict("the message has changed")
@@ -222,19 +223,11 @@ def _path_of(document: Mapping[str, Any], kind: str, name: str) -> str:
     return f"lorebooks[{document['lorebooks'].index(name)}]" if kind == "lorebook" else kind
 
 
-def _changed_message(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with its changes; another swipe shows its text, and an edit is an edit of the swipe shown."""
-    document = {**before, **changes}
-    swipes = [dict(one) for one in before.get("swipes") or ()]
-    shown = int(document.get("swipe") or 0)
-    if "swipe" in changes:
-        if shown >= max(1, len(swipes)):
-            raise InvalidInput("there is no such swipe", "swipe", "invalid_index")
-        if swipes and "content" not in changes:
-            document |= {name: swipes[shown].get(name) for name in ("content", "reasoning", "tool_calls")}
-    if "content" in changes and shown < len(swipes):
-        swipes[shown]["content"] = changes["content"]
-    return {**document, "swipes": swipes}
+def _new_message(new: wire.NewMessage) -> dict[str, Any]:
+    """Return a new message's document. Raises InvalidInput for what may not be missing, and an index of no swipe."""
+    if new.content is UNSET and not new.swipes and new.role in KNOWN_ROLES and new.role != Role.ASSISTANT:
+        raise InvalidInput("content may be missing on an assistant message only", "content", "missing")
+    return swipes.added({"content": None, **write(new)})
 
 
 def _shown_chat(record: ChatRecord) -> dict[str, Any]:
@@ -249,13 +242,16 @@ def _shown_chat(record: ChatRecord) -> dict[str, Any]:
 
 
 _MESSAGE_FIELDS = tuple(name for name in wire.Message.__struct_fields__ if name not in wire.STAMPS)
+_SWIPE_FIELDS = wire.Swipe.__struct_fields__
 
 
 def shown_message(record: MessageRecord) -> dict[str, Any]:
     """Return a message as the API shows it; what the pipeline keeps with it for itself stays hidden."""
     shown = {name: record.document.get(name, wire.MESSAGE_DEFAULTS.get(name)) for name in _MESSAGE_FIELDS}
+    answers = [{name: one[name] for name in _SWIPE_FIELDS if name in one} for one in shown["swipes"] or ()]
     return {
         **shown,
+        "swipes": answers,
         "id": record.id,
         "branch": record.branch,
         "version": record.version,

@@ -33,7 +33,14 @@ Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}$", description="1-128
 Title = Annotated[str, Meta(max_length=500)]
 Name = Annotated[str, Meta(max_length=200)]
 Depth = Annotated[int, Meta(ge=0, le=10_000)]
-Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+Role = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=64,
+        description="system, developer, user, assistant, tool or function; any other passes through, protected.",
+    ),
+]
 Content = str | list[dict[str, Any]] | None
 Index = Annotated[int, Meta(ge=0, le=10_000)]
 Version = Annotated[int, Meta(ge=1, le=2**53)]
@@ -129,13 +136,13 @@ class Swipe(Shape, kw_only=True):
     reasoning: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
     generation_id: str | None = None
+    partial: bool = False
 
 
-class NewMessage(Shape, kw_only=True):
-    """A message to be added at the end of a branch."""
+class _Said(Shape, kw_only=True):
+    """What a message says beside its content."""
 
     role: Role
-    content: Content = None
     speaker_id: Id | None = None
     name: Name | None = None
     swipes: list[Swipe] = []
@@ -146,6 +153,18 @@ class NewMessage(Shape, kw_only=True):
     partial: bool = False
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
+
+
+class NewMessage(_Said, kw_only=True):
+    """A message to be added at the end of a branch.
+
+    With swipes it says what the one at `swipe` says; content, reasoning, tool_calls and partial beside them are an edit
+    of that one.
+    """
+
+    content: Annotated[
+        Content | UnsetType, Meta(description="May be missing on an assistant's message, and beside swipes.")
+    ] = UNSET
 
 
 class MessageChange(Shape, kw_only=True):
@@ -161,9 +180,10 @@ class MessageChange(Shape, kw_only=True):
     partial: bool | UnsetType = UNSET
 
 
-class Message(NewMessage, kw_only=True):
-    """A message as it is stored."""
+class Message(_Said, kw_only=True):
+    """A message as it is stored: what it says is what the swipe shown says."""
 
+    content: Content = None
     id: str
     branch: str
     generation_id: str | None = None
@@ -174,9 +194,7 @@ class Message(NewMessage, kw_only=True):
 
 STAMPS = ("id", "branch", "version", "created_at", "updated_at")
 """What a message's place and its store say of it; the rest is its document."""
-MESSAGE_DEFAULTS: dict[str, Any] = {
-    name: write(NewMessage(role="user"))[name] for name in NewMessage.__struct_fields__ if name != "role"
-}
+MESSAGE_DEFAULTS: dict[str, Any] = {name: value for name, value in write(_Said(role="user")).items() if name != "role"}
 
 
 class MessagePage(Shape, kw_only=True):

@@ -295,8 +295,9 @@ class ChatStore(Protocol):
     async def end_generation(self, ticket: Ticket, end: AuditEnd, saving: Saving | None) -> MessageRecord | None:
         """End audit and generation and save the message, all or nothing; a repeat returns what was saved, as it is now.
 
-        None where nothing was to be saved, where ``replaces`` was changed meanwhile (the generation ends all the
-        same), where it was never opened, or where the chat was deleted.
+        None where nothing was to be saved, where it was never opened, or where the chat was deleted. Raises
+        MessageChanged where ``replaces`` was changed or removed meanwhile: nothing has ended then, and the caller
+        tries again with the message as it is.
         """
 
     async def generation(self, account: str, chat_id: str, generation_id: str) -> GenerationRecord | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 from contextshift.audit import AuditStatus
 from contextshift.chats import ChatStore, MessageRecord, Saving
-from contextshift.errors import StoreError
+from contextshift.errors import MessageChanged, StoreError
 from contextshift.ports import AuditEnd, Ticket
 from contextshift.replying import Reply, saving
 from contextshift.staging import Staged
 
 __all__ = ["Ending"]
 
-_SAVES = 3
+_SAVES = 50
+"""More than ever write to one message at once; each time that one of them fails another has succeeded."""
+_PAUSE = 0.005
 
 
 class Ending:
@@ -26,45 +29,42 @@ class Ending:
         self._staged = staged
 
     async def written(self, ticket: Ticket, end: AuditEnd, reply: Reply) -> MessageRecord | None:
-        """End audit and generation and save the reply; return the message it became. Raises a StoreError."""
+        """End audit and generation and save the reply; return the message it became. Raises a StoreError.
+
+        Where somebody changes the message between reading and writing, it is read and written anew: nothing has
+        ended before the reply is in it. One that was removed takes no reply, the generation keeps its text.
+        """
         with contextlib.suppress(StoreError):
             await self._chats.progress(ticket, reply.text, reply.reasoning)
-        kept = await self._kept(ticket, end, reply)
-        message = await self._chats.end_generation(ticket, end, kept)
-        if message is None and kept is not None and kept.replaces is not None:
-            return await self._saved_again(ticket, end, reply)
-        return message
+        for attempt in range(_SAVES):
+            kept = await self._kept(ticket, end, reply)
+            try:
+                return await self._chats.end_generation(ticket, end, kept)
+            except MessageChanged:
+                await asyncio.sleep(_PAUSE * min(attempt, 10))
+        return await self._chats.end_generation(ticket, end, None)
 
     async def _kept(self, ticket: Ticket, end: AuditEnd, reply: Reply) -> Saving | None:
         """Return what the reply writes into the conversation, as the message that it changes is by now."""
+        staged = self._staged.target
+        target = None if staged is None else await self._now(ticket, staged)
+        if staged is not None and target is None:
+            return None
         return saving(
             self._kind,
             reply,
             self._branch,
-            await self._target(ticket),
+            target,
+            staged=None if staged is None else staged.document,
             generation_id=ticket.generation_id,
             speaker_id=self._staged.speaker_id,
             lore_state=self._staged.lore_state,
             partial=end.status is not AuditStatus.COMPLETED,
         )
 
-    async def _saved_again(self, ticket: Ticket, end: AuditEnd, reply: Reply) -> MessageRecord | None:
-        """Save a reply whose message somebody changed in between: the generation has ended, its text is not lost."""
-        for _ in range(_SAVES):
-            kept = await self._kept(ticket, end, reply)
-            if kept is None or kept.replaces is None:
-                return None
-            target = kept.replaces
-            saved = await self._chats.edit(ticket.account, ticket.chat_id, target.id, kept.document, target.version)
-            if saved is not None:
-                return saved
-        return None
-
-    async def _target(self, ticket: Ticket) -> MessageRecord | None:
-        """Return the message that is changed as it is by now: somebody may have pinned it meanwhile."""
-        target = self._staged.target
-        if target is None:
-            return None
-        with contextlib.suppress(StoreError):
-            return await self._chats.message(ticket.account, ticket.chat_id, target.id) or target
-        return target
+    async def _now(self, ticket: Ticket, staged: MessageRecord) -> MessageRecord | None:
+        """Return the message that is changed as it is by now, None where it was removed."""
+        try:
+            return await self._chats.message(ticket.account, ticket.chat_id, staged.id)
+        except StoreError:
+            return staged  # it may still be as it was; the store says when it is not

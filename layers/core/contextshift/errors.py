@@ -271,6 +271,12 @@ class NotInLibrary(StoreError):
     code = "NOT_FOUND"
 
 
+class MessageChanged(StoreError):
+    """Raise when the message that a generation's end is to change was changed or removed meanwhile."""
+
+    code = "MESSAGE_CHANGED"
+
+
 class ChatDeleted(StoreError):
     """Raise when the chat's life that a generation began in has ended meanwhile."""
 

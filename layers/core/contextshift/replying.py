@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from contextshift.chats import MessageRecord, Saving
+from contextshift.swipes import KEPT_WITH_AN_ANSWER, another, lengthened
 
 __all__ = ["Reply", "saving"]
 
@@ -69,6 +70,7 @@ def saving(
     branch: str,
     target: MessageRecord | None,
     *,
+    staged: Mapping[str, Any] | None,
     generation_id: str,
     speaker_id: str | None,
     lore_state: Mapping[str, Any],
@@ -76,49 +78,51 @@ def saving(
 ) -> Saving | None:
     """Return what a reply writes into the conversation, by the generation's type; None for what is not kept.
 
-    ``normal`` adds a message; ``continue`` lengthens the last one; ``regenerate`` replaces it, ``swipe`` adds another
-    answer in its place and shows it. What ``impersonate`` and ``quiet`` make is only the generation's own.
+    ``normal`` adds a message; ``continue`` lengthens the answer that it was staged with; ``regenerate`` replaces the
+    last message, ``swipe`` adds another answer in its place and shows it. What ``impersonate`` and ``quiet`` make is
+    only the generation's own. ``target`` is the message that is changed as it is now, ``staged`` what it said when
+    the prompt was made. What lore remembers is kept with each answer: the next turn goes on from the one shown.
     """
     if kind in ("impersonate", "quiet") or (reply.empty and partial):
         return None
-    made = {**reply.fields(), "generation_id": generation_id}
+    made = {
+        **reply.fields(),
+        "generation_id": generation_id,
+        "partial": partial,
+        "lore_state": dict(lore_state),
+        "greeting": None,
+        "speaker_id": speaker_id,
+    }
     if target is None:
-        document = {
-            "role": "assistant",
-            "speaker_id": speaker_id,
-            "swipes": [dict(made)],
-            "swipe": 0,
-            "lore_state": dict(lore_state),
-            **made,
-            "partial": partial,
-        }
-        return Saving(document, branch)
+        return Saving({"role": "assistant", "swipes": [dict(made)], "swipe": 0, **made}, branch)
     if kind == "regenerate" and partial:
         kind = "swipe"  # what broke off takes no whole answer's place
-    return Saving(_changed(kind, target.document, made) | {"partial": partial}, target.branch, target)
+    return Saving(_changed(kind, target.document, staged or target.document, made), target.branch, target)
 
 
-def _changed(kind: str, before: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    swipes = [dict(one) for one in before.get("swipes") or ()]
-    if kind == "continue":
-        whole = _continued(before, made)
-        shown = int(before.get("swipe") or 0)
-        if shown < len(swipes):
-            swipes[shown] |= whole
-        return {**before, **whole, "swipes": swipes}
+def _changed(
+    kind: str, before: Mapping[str, Any], staged: Mapping[str, Any], made: Mapping[str, Any]
+) -> dict[str, Any]:
     if kind == "regenerate":
         return {**before, **made, "swipes": [dict(made)], "swipe": 0}
-    swipes = swipes or [{name: before.get(name) for name in made}]
-    return {**before, **made, "swipes": [*swipes, dict(made)], "swipe": len(swipes)}
+    if kind != "continue":
+        return another(before, made)
+    place = int(staged.get("swipe") or 0)
+    swipes = before.get("swipes") or [before]
+    if place < len(swipes) and swipes[place].get("generation_id") == staged.get("generation_id"):
+        return lengthened(before, place, _continued(swipes[place], made))
+    kept = {name: staged.get(name) for name in KEPT_WITH_AN_ANSWER}
+    return another(before, {**kept, **_continued(staged, made)})  # another answer took its place meanwhile
 
 
 def _continued(before: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with what continues it: its own parts stay, whatever they are."""
+    """Return what an answer and its continuation say: its own parts stay, and so does what lore remembers."""
     content, more = before.get("content"), made["content"]
     whole = [*content, {"type": "text", "text": more}] if isinstance(content, list) else _text(content) + more
     reasoning = _text(before.get("reasoning")) + _text(made["reasoning"])
     calls = [*(before.get("tool_calls") or ()), *(made["tool_calls"] or ())]
-    return {**made, "content": whole, "reasoning": reasoning or None, "tool_calls": calls or None}
+    said = {"content": whole, "reasoning": reasoning or None, "tool_calls": calls or None}
+    return {**said, "generation_id": made["generation_id"], "partial": made["partial"]}
 
 
 def _object(value: object) -> Mapping[str, Any]:

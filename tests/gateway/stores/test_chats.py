@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from dataclasses import replace
 
@@ -10,8 +11,8 @@ import pytest
 
 from contextshift.audit import AuditStatus
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, Claim, MessageRecord, Saving
-from contextshift.errors import ChatNotFound, InvalidInput
-from contextshift.ports import Commit
+from contextshift.errors import ChatNotFound, InvalidInput, MessageChanged
+from contextshift.ports import Commit, Ticket
 from gateway.stores.life import begin, committed, completed, failed, owner, prepare
 from gateway.stores.talk import CHAT, SOON, Talk, says
 
@@ -339,11 +340,53 @@ async def test_an_end_replaces_the_message_that_was_read_and_no_other(talk: Talk
     assert saved is not None
     assert (saved.version, await talk.said()) == (2, ["a, and on"])
     late = await talk.begun()
-    assert await talk.ended(late, Saving(says("late"), MAIN, replaces=read)) is None
+    with pytest.raises(MessageChanged):
+        await talk.ended(late, Saving(says("late"), MAIN, replaces=read))
     record = await talk.chats.generation(talk.account, CHAT, late.generation_id)
     assert record is not None
-    assert (record.end, record.message) == (completed(), None)
+    assert (record.status, record.message) == (AuditStatus.PREPARED, None)
     assert await talk.said() == ["a, and on"]
+    again = await talk.ended(late, Saving(says("late"), MAIN, replaces=saved))
+    assert again is not None
+    assert await talk.ended(late, Saving(says("late"), MAIN, replaces=saved)) == again
+    record = await talk.chats.generation(talk.account, CHAT, late.generation_id)
+    assert record is not None
+    assert (record.end, record.message) == (completed(), "main.1")
+
+
+async def test_an_end_that_replaces_a_removed_message_ends_nothing(talk: Talk) -> None:
+    await talk.created(CHAT, "a")
+    read = await talk.chats.message(talk.account, CHAT, "main.1")
+    ticket = await talk.begun()
+    await talk.chats.remove(talk.account, CHAT, "main.1")
+    with pytest.raises(MessageChanged):
+        await talk.ended(ticket, Saving(says("b"), MAIN, replaces=read))
+    assert await talk.ended(ticket, None) is None
+    record = await talk.chats.generation(talk.account, CHAT, ticket.generation_id)
+    assert record is not None
+    assert (record.end, record.message, await talk.said()) == (completed(), None, [])
+
+
+async def test_replies_that_change_one_message_at_once_are_all_in_it_and_linked(talk: Talk) -> None:
+    await talk.created(CHAT, "")
+    tickets = [await talk.begun() for _ in range(5)]
+
+    async def end(ticket: Ticket) -> None:
+        while True:
+            read = await talk.chats.message(talk.account, CHAT, "main.1")
+            assert read is not None
+            said = says(f"{read.document['text']} {ticket.generation_id}")
+            with contextlib.suppress(MessageChanged):
+                assert await talk.ended(ticket, Saving(said, MAIN, replaces=read)) is not None
+                return
+
+    await asyncio.gather(*(end(ticket) for ticket in tickets))
+    (said,) = await talk.said()
+    assert sorted(said.split()) == sorted(ticket.generation_id for ticket in tickets)
+    for ticket in tickets:
+        record = await talk.chats.generation(talk.account, CHAT, ticket.generation_id)
+        assert record is not None
+        assert record.message == "main.1"
 
 
 async def test_a_superseded_generation_still_saves_its_message(talk: Talk) -> None:

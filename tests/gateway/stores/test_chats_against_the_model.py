@@ -24,7 +24,7 @@ from contextshift.chats import (
     Saving,
     place_of,
 )
-from contextshift.errors import ChatNotFound
+from contextshift.errors import ChatNotFound, MessageChanged
 from contextshift.ports import AuditRecord, Ticket
 from gateway.stores.conftest import Server, memory_talk, sqlite_talk
 from gateway.stores.life import MovableClock, completed
@@ -53,7 +53,12 @@ STEPS = st.one_of(
     st.tuples(st.just("open"), nth, key, st.booleans()),
     st.tuples(st.just("progress"), nth),
     st.tuples(st.just("cancel"), nth),
-    st.tuples(st.just("end"), nth, st.one_of(st.none(), st.just("new"), message), branch),
+    st.tuples(
+        st.just("end"),
+        nth,
+        st.one_of(st.none(), st.just("new"), message, st.builds("stale {}".format, message)),
+        branch,
+    ),
 )
 FIRST = [("begin", "c1", MAIN, None), ("open", 0, "k", True), ("begin", "c1", MAIN, None), ("open", 1, None, False)]
 # A chat with something in it and two generations first: what is done to none is soon said.
@@ -76,6 +81,8 @@ class Run:
             outcome = await getattr(self, f"_{name}")(*values)
         except ChatNotFound:
             outcome = "no such chat"
+        except MessageChanged:
+            outcome = "changed meanwhile"
         return outcome, [await self._state(chat) for chat in CHATS]
 
     async def _state(self, chat: str) -> Any:
@@ -168,7 +175,8 @@ class Run:
             if how == "new" and await self.talk.chats.load(self.talk.account, ticket.chat_id, branch):
                 saving = Saving(says(f"reply {self.count}"), branch)
             elif how and how != "new":
-                read = await self.talk.chats.message(self.talk.account, ticket.chat_id, how)
+                read = await self.talk.chats.message(self.talk.account, ticket.chat_id, how.removeprefix("stale "))
+                read = replace(read, version=read.version + 1) if read and how.startswith("stale") else read
                 saving = read and Saving(says(f"reply {self.count}"), MAIN, read)
         except ChatNotFound:
             saving = Saving(says("too late"), MAIN)

@@ -47,7 +47,7 @@ from bastion.stores.dynamodb.places import branch_sk, claim_sk, generation_sk, m
 from bastion.stores.dynamodb.records import end_item, end_of
 from contextshift.audit import AuditStatus
 from contextshift.chats import Begun, GenerationRecord, MessageRecord, Opened, Opening, Saving, message_id, place_of
-from contextshift.errors import ChatNotFound, StoreUnavailable
+from contextshift.errors import ChatNotFound, MessageChanged, StoreUnavailable
 from contextshift.ports import AuditEnd, Clock, Random, Ticket
 
 __all__ = ["DynamoGenerations"]
@@ -122,12 +122,13 @@ class DynamoGenerations:
     async def end_generation(self, ticket: Ticket, end: AuditEnd, saving: Saving | None) -> MessageRecord | None:
         """End audit and generation and save the message, in one transaction; see `ChatStore.end_generation`.
 
-        What cannot be written any more (the audit that a later generation replaced, the message that somebody
-        edited meanwhile) is left out and the rest tried again. A repeat returns the message as it is then.
+        What cannot be written any more (the audit that a later generation replaced) is left out and the rest tried
+        again. A repeat returns the message as it is then.
         """
         ending = _Ending(ticket, end, saving)
         for attempt in range(TRIES):
-            await self._plan(ending)
+            if not await self._plan(ending):
+                return await self._changed(ending)
             try:
                 await self._table.transact([action for _, action in ending.actions])
             except Cancelled as refused:
@@ -138,8 +139,6 @@ class DynamoGenerations:
                     ending.audited = False
                 if saving is not None and saving.replaces is not None:
                     await self._discard(ending)
-                    if "message" in failed:
-                        ending.saving = None
             else:
                 if ending.before is not None:
                     await self._documents.discard([ending.before])
@@ -164,12 +163,14 @@ class DynamoGenerations:
             item = refused.item or await self._table.get(key)
         return item is not None and not expired(item, now)
 
-    async def _plan(self, ending: _Ending) -> None:
-        """Work out the transaction that ends a generation as things stand."""
+    async def _plan(self, ending: _Ending) -> bool:
+        """Work out the transaction that ends a generation as things stand; False where what it replaces has changed."""
         ticket, now = ending.ticket, self._clock.now()
         life = life_of(ticket)
         ending.item = ending.before = None
         message = await self._message_actions(life, ending)
+        if not message and ending.saving is not None and ending.saving.replaces is not None:
+            return False
         saved = None if ending.item is None else message_id(*_place(ending.item))
         ended = ends_generation(end_item(ending.end), saved, now)
         ending.actions = [("life", life.lives())]
@@ -178,6 +179,7 @@ class DynamoGenerations:
         if ending.audited:
             audit = once_ended(ticket, end_item(ending.end), now)
             ending.actions += [("audit", updating(life.key(record_sk(ticket.seq)), audit))]
+        return True
 
     async def _message_actions(self, life: Life, ending: _Ending) -> list[Action]:
         """Return what saves the message: nothing where none is to be, or what it replaces has changed."""
@@ -204,6 +206,20 @@ class DynamoGenerations:
         ending.before = before
         ending.item, action = await self._conversation.replacement(life, before, ending.saving.document)
         return [action]
+
+    async def _changed(self, ending: _Ending) -> MessageRecord | None:
+        """Raise MessageChanged, unless an end of ours whose answer was lost made the change, or the chat is gone."""
+        ticket = ending.ticket
+        stored = await self._table.get(life_of(ticket).key(generation_sk(ticket.generation_id)))
+        if stored is None or AuditStatus(text_of(stored, "status")).terminal:
+            return await self._already(ending)
+        try:
+            lives = await self._conversation.living(ticket.account, ticket.chat_id) == life_of(ticket)
+        except ChatNotFound:
+            lives = False
+        if not lives:
+            return None
+        raise MessageChanged("the message was changed meanwhile")
 
     async def _already(self, ending: _Ending) -> MessageRecord | None:
         """Return what an ended generation saved; what this try wrote beside it goes."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from contextshift.chats import BranchRecord, ChatRecord, Document, LoadedChat, MessageRecord, Saving, place_of
-from contextshift.errors import ChatNotFound
+from contextshift.errors import ChatNotFound, MessageChanged
 from contextshift.paths import Stretch, stretches
 
 __all__ = [
@@ -130,12 +130,15 @@ def edit(
 
 
 def save(db: sqlite3.Connection, epoch: str, saving: Saving, now: float) -> MessageRecord | None:
-    """Write what a generation leaves in the conversation; None where it was to replace what has changed."""
+    """Write what a generation leaves in the conversation; None where there is no such branch. Raises MessageChanged."""
     if saving.replaces is None:
         added = append(db, epoch, saving.branch, [saving.document], now)
         return added[0] if added else None
     place = (saving.replaces.branch, saving.replaces.n)
-    return edit(db, epoch, place, saving.document, saving.replaces.version, now)
+    saved = edit(db, epoch, place, saving.document, saving.replaces.version, now)
+    if saved is None:
+        raise MessageChanged("the message was changed meanwhile")
+    return saved
 
 
 def _message_of(row: sqlite3.Row) -> MessageRecord:

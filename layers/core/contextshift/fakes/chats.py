@@ -25,7 +25,7 @@ from contextshift.chats import (
     Saving,
     place_of,
 )
-from contextshift.errors import ChatNotFound, InvalidInput
+from contextshift.errors import ChatNotFound, InvalidInput, MessageChanged
 from contextshift.fakes.stores import Fallible, MemoryAuditStore
 from contextshift.ports import AuditEnd, Clock, Commit, Ticket
 
@@ -283,7 +283,10 @@ class MemoryChats(Fallible):
         if saving.replaces is None:
             return self._appended(stored, branch, [saving.document])[0]
         present = stored.messages.get((saving.replaces.branch, saving.replaces.n))
-        return present and self._edited(stored, present, saving.document, saving.replaces.version)
+        saved = present and self._edited(stored, present, saving.document, saving.replaces.version)
+        if saved is None:
+            raise MessageChanged("the message was changed meanwhile")
+        return saved
 
 
 class MemoryLibrary(Fallible):
