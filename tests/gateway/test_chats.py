@@ -99,6 +99,65 @@ def test_a_chat_begins_with_the_greeting_asked_for(api: Api):
     assert refused["error"]["path"] == "greeting"
 
 
+def greeted(api: Api, greeting: int | None = None, status: int = 201, **data: Any) -> Any:
+    """Make a chat with a card of these fields; return its first message, None where there is none."""
+    card = {**CARD, "data": {**CARD["data"], **data}}
+    made = api("POST", "characters", {"card": card}, 201)["id"]
+    people = [{"id": "ann", "kind": "character", "character_id": made}]
+    wish = {"model": "plain", "participants": people} | ({} if greeting is None else {"greeting": greeting})
+    chat = api("POST", "chats", wish, status)
+    if status != 201:
+        return chat["error"]["path"]
+    return next(iter(api("GET", f"chats/{chat['id']}/messages")["data"]), None)
+
+
+def test_a_greeting_may_name_what_its_card_says(api: Api):
+    said = "{{scenario}}|{{description}}|{{personality}}|{{char}}"
+    first = greeted(api, first_mes=said, scenario="a hangar", personality="calm", description="a pilot")
+    assert first["content"] == "a hangar|a pilot|calm|Ann"
+
+
+@pytest.mark.parametrize(
+    ("greetings", "index", "shown"),
+    [
+        (["", "one", "two"], 1, "one"),
+        (["", "one", "two"], 2, "two"),
+        (["", "one", "two"], 0, "one"),
+        (["", "one", "two"], None, "one"),
+        (["zero", " ", "two"], 2, "two"),
+        (["", " "], 0, None),
+        ([""], None, None),
+    ],
+)
+def test_greetings_are_counted_as_their_card_counts_them(api: Api, greetings: list[str], index: Any, shown: str | None):
+    first = greeted(api, index, first_mes=greetings[0], alternate_greetings=greetings[1:])
+    assert (first and first["content"]) == shown
+    if first:
+        assert [one["content"] for one in first["swipes"]] == [one for one in greetings if one.strip()]
+
+
+@pytest.mark.parametrize("index", [1, 3])
+def test_a_greeting_that_the_card_has_not_is_refused(api: Api, index: int):
+    assert greeted(api, index, 400, first_mes="zero", alternate_greetings=["", "two"]) == "greeting"
+
+
+def test_lore_for_a_greeting_follows_the_one_shown(api: Api):
+    entry = {"keys": [], "constant": True, "content": "@@is_greeting 2\nOf the second.", "enabled": True}
+    book = api("POST", "lorebooks", {"book": {"entries": [entry]}}, 201)["id"]
+    card = {**CARD, "data": {**CARD["data"], "first_mes": "", "alternate_greetings": ["one", "two"]}}
+    made = api("POST", "characters", {"card": card}, 201)["id"]
+    people = [{"id": "ann", "kind": "character", "character_id": made}]
+    chat = api("POST", "chats", {"model": "plain", "participants": people, "lorebooks": [book]}, 201)["id"]
+
+    def sent() -> list[str]:
+        shown = api("POST", "context-preview?include=messages", {"chat_id": chat, "user_message": "x"})
+        return [one["content"] for one in shown["messages"]]
+
+    assert "Of the second." not in sent()
+    api("PATCH", f"chats/{chat}/messages/main.1", {"swipe": 1})
+    assert "Of the second." in sent()
+
+
 def test_of_two_who_change_a_chat_the_later_is_told(api: Api):
     chat = cast(api)
     changed = api("PATCH", f"chats/{chat['id']}", {"version": 1, "title": "one"})

@@ -8,6 +8,7 @@ from typing import Any
 from contextshift.casting import Cast
 from contextshift.errors import InvalidInput
 from contextshift.lore.macros import MacroContext, expand
+from contextshift.swipes import showing
 
 __all__ = ["greeting_message"]
 
@@ -17,33 +18,42 @@ def greeting_message(
 ) -> dict[str, Any] | None:
     """Return the opening message of a new chat, None where no character has one.
 
-    All greetings are its swipes, the one at ``index`` (the first where None) is shown. Raises InvalidInput for an
-    index beyond them.
+    All greetings that say something are its swipes, the one at ``index`` is shown. ``index`` counts as the card does:
+    0 is ``first_mes``, 1 the first alternate, an empty one keeps its number. None and 0 mean the first that says
+    something. Raises InvalidInput for an index beyond the card's greetings, and for an empty alternate.
     """
     speaker = next((one for one in chat.get("participants") or () if one.get("kind") == "character"), None)
     character = cast.character(speaker.get("character_id")) if speaker and speaker.get("character_id") else None
-    greetings = [text for text in character.card.greetings if text.strip()] if character else []
-    if index is not None and index >= max(1, len(greetings)):
-        raise InvalidInput(f"there are {len(greetings)} greetings", "greeting", "invalid_index")
+    offered = character.card.greetings if character else ()
+    greetings = {number: text for number, text in enumerate(offered) if text.strip()}
+    if index and index >= len(offered):
+        raise InvalidInput(f"there are {len(offered)} greetings", "greeting", "invalid_index")
+    if index and index not in greetings:
+        raise InvalidInput("this greeting is empty", "greeting", "invalid_index")
     if not greetings or character is None or speaker is None:
         return None
+    card = character.card
     persona = cast.persona
     context = MacroContext(
-        char=character.card.char,
+        char=card.char,
         user=persona.name if persona else "User",
+        description=card.description,
+        personality=card.personality,
+        scenario=card.scenario,
         persona=persona.description if persona else "",
         variables=chat.get("variables") or {},
         now=now,
         seed=f"{chat_id}/greeting",
         chat_seed=chat_id,
     )
-    texts = [expand(text, context, place=f"greeting:{number}").text for number, text in enumerate(greetings)]
-    shown = index or 0
-    return {
-        "role": "assistant",
-        "content": texts[shown],
-        "speaker_id": speaker["id"],
-        "swipes": [{"content": text, "reasoning": None, "generation_id": None} for text in texts],
-        "swipe": shown,
-        "greeting": shown,
-    }
+    swipes = [
+        {
+            "content": expand(text, context, place=f"greeting:{number}").text,
+            "reasoning": None,
+            "generation_id": None,
+            "greeting": number,
+        }
+        for number, text in greetings.items()
+    ]
+    shown = list(greetings).index(index) if index in greetings else 0
+    return showing({"role": "assistant", "speaker_id": speaker["id"], "swipes": swipes}, shown)
