@@ -77,7 +77,7 @@ from contextshift.errors import (
 )
 from contextshift.fit import Decision
 
-__all__ = ["BodyTooLarge", "MethodNotAllowed", "Problem", "RouteNotFound", "problem_of"]
+__all__ = ["BodyTooLarge", "EndedBefore", "MethodNotAllowed", "Problem", "RouteNotFound", "problem_of"]
 
 
 class BodyTooLarge(ContextShiftError):
@@ -96,6 +96,18 @@ class MethodNotAllowed(ContextShiftError):
     """Raise when the route does not take the method."""
 
     code = "METHOD_NOT_ALLOWED"
+
+
+class EndedBefore(ContextShiftError):
+    """Raise to repeat the failure of a generation that an earlier request began, by the code that it ended with."""
+
+    code = "ENDED_BEFORE"
+
+    def __init__(self, ended: str) -> None:
+        super().__init__("the generation that an earlier request began ended in this error")
+        self.kind = _kind_of(ended)
+        self.shown = ended if self.kind is ContextShiftError else self.kind.code
+        """The code that is shown as this one's: the error's then, or what was kept where that was no error of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +176,38 @@ def problem_of(error: ContextShiftError) -> Problem:
     decision = error.decision if isinstance(error, CallFailed) else None
     shown = error.headers if isinstance(error, CallFailed) else []
     cause = error.cause if isinstance(error, CallFailed) else error
-    row = next(_TABLE[kind] for kind in type(cause).__mro__ if kind in _TABLE)
+    row = _row(cause.kind if isinstance(cause, EndedBefore) else type(cause))
     code = cause.reason if isinstance(cause, InvalidInput) and row.status == 400 else row.code
     details = _details(cause, decision)
     path = _path(cause)
     openai: dict[str, Any] = {"message": _message(cause, decision), "type": row.type, "param": path, "code": code}
-    bastion: dict[str, Any] = {"code": cause.code, "message": str(cause)}
+    bastion: dict[str, Any] = {"code": cause.shown if isinstance(cause, EndedBefore) else cause.code}
+    bastion["message"] = str(cause)
     if path is not None:
         bastion["path"] = path
     if details:
         openai["details"] = bastion["details"] = details
     retry = [] if row.retry else [("x-should-retry", "false")]
     return Problem(row.status, [*shown, *retry], {"error": openai}, {"error": bastion})
+
+
+def _row(kind: type) -> _Row:
+    return next(_TABLE[one] for one in kind.__mro__ if one in _TABLE)
+
+
+def _kind_of(code: str) -> type[ContextShiftError]:
+    """Return the error of a code that was stored; one that no error has is a fault of ours.
+
+    What a provider refused with is stored by its status, as ``UPSTREAM_429``.
+    """
+    if code.startswith("UPSTREAM_"):
+        return UpstreamRefused
+    kinds: list[type[ContextShiftError]] = [ContextShiftError]
+    for kind in kinds:
+        if kind.code == code:
+            return kind
+        kinds += kind.__subclasses__()
+    return ContextShiftError
 
 
 def _message(error: ContextShiftError, decision: Decision | None) -> str:

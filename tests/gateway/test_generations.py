@@ -445,8 +445,37 @@ def test_a_refused_generation_has_ended_and_its_repeat_is_told_so(api: Api, worl
     gid = api("GET", f"chats/{chat}/context-audit")["generation_id"]
     found = api("GET", f"chats/{chat}/generations/{gid}")
     assert (found["status"], found["error_code"], found["message"]) == ("failed", "TOKEN_BUDGET_EXCEEDED", None)
-    again = generate(api, chat, headers=key, user_message="w " * 300)
-    assert (again["id"], again["status"]) == (gid, "failed")
+    again = generate(api, chat, 400, headers=key, user_message="w " * 300)
+    assert again["error"]["code"] == "TOKEN_BUDGET_EXCEEDED"
+    for _ in range(2):
+        streamed = api(
+            "POST", f"chats/{chat}/generations", {"user_message": "w " * 400}, 400, **{"idempotency-key": "s"}
+        )
+        assert streamed["error"]["code"] == "TOKEN_BUDGET_EXCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        (500, b"{}", 502),
+        (200, b"<html>", 502),
+        (400, b'{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}', 400),
+        (200, stream(delta("Half"), RuntimeError("reset")), 502),
+    ],
+)
+def test_the_repeat_of_a_failure_is_the_same_failure(api: Api, world: World, status: int, body: Any, code: int):
+    world.upstream.status, world.upstream.body = status, body
+    if isinstance(body, bytes):
+        world.upstream.headers = [("content-type", "application/json")]
+    chat = cast(api)["id"]
+    answers = [generate(api, chat, code, {"idempotency-key": "k"}, user_message="x")["error"] for _ in range(2)]
+    assert answers[0]["code"] == answers[1]["code"]
+    wish, key = {"user_message": "y"}, {"idempotency-key": "s"}
+    first, again = [events(api("POST", f"chats/{chat}/generations", wish, **key)) for _ in range(2)]
+    assert [name for name, _ in first] == [name for name, _ in again]
+    said = [next(data for name, data in told if name == "error")["error"]["code"] for told in (first, again)]
+    assert said == [answers[0]["code"]] * 2
+    assert len(world.upstream.calls) == 2
 
 
 def raw(delta_: str) -> bytes:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from bastion.auth import Authenticator
 from bastion.endpoints.chats import chat_id_of, shown_message
 from bastion.endpoints.reading import deadline_of, forwarded, provider_key_of, read_body
-from bastion.problems import problem_of
+from bastion.problems import EndedBefore, problem_of
 from bastion.respond import BUFFERED, Reply, disconnected, encoded
 from bastion.wire import chats as wire
 from bastion.wire.deltas import OpenAIDeltas
@@ -25,6 +25,7 @@ from contextshift.audit import GENERATION_LOST, AuditStatus, lost, timestamp
 from contextshift.body import parse_body
 from contextshift.casting import Wanted
 from contextshift.chats import ChatStore, GenerationRecord
+from contextshift.course import CallFailed
 from contextshift.errors import InvalidInput, NotInLibrary
 from contextshift.generating import Generate, Generations, Repeated, Running
 from contextshift.ports import Access, Clock
@@ -75,6 +76,7 @@ class GenerationsEndpoint:
     async def start(self, request: Request) -> Reply | _Events:
         """Start one; answer with its events, or with the whole where ``stream`` is false.
 
+        A repeat with the same idempotency key is answered as the first was: a failure is a failure again.
         Raises ChatNotFound, InvalidInput, IdempotencyConflict, and CallFailed for what the decision refuses.
         """
         access = await self._authenticate(request, "call")
@@ -95,10 +97,7 @@ class GenerationsEndpoint:
         running = await self._generations.start(call)
         shown = running.headers()
         if isinstance(running, Repeated):
-            gid = running.generation_id
-            if not start.stream:
-                return Reply.json(await self._waited(access, call.chat_id, gid), headers=shown)
-            return _Events(self._repeated(access, call.chat_id, gid), None, shown)
+            return await self._again(access, call.chat_id, running, streams=start.stream)
         if not start.stream:
             await _listened(request, running, cancels=start.on_disconnect == "cancel")
             if running.failure is not None:
@@ -145,15 +144,24 @@ class GenerationsEndpoint:
             "reasoning": found.reasoning or None,
             "message": shown_message(message) if message else None,
             "usage": end.usage if end else None,
-            "error_code": end.error_code if end else found.document.get("error_code"),
+            "error_code": _error_code(found),
             "created_at": timestamp(found.created_at),
             "finished_at": timestamp(end.finished_at) if end else None,
         }
 
-    async def _waited(self, access: Access, chat_id: str, gid: str) -> dict[str, Any]:
-        while not (await self._found(access, chat_id, gid)).status.terminal:
+    async def _again(self, access: Access, chat_id: str, repeated: Repeated, *, streams: bool) -> Reply | _Events:
+        """Answer as the request that began a generation was answered. Raises CallFailed where that was refused."""
+        gid, shown = repeated.generation_id, repeated.headers()
+        found = await self._found(access, chat_id, gid)
+        if streams and not found.document.get("refused"):
+            return _Events(self._repeated(access, chat_id, gid), None, shown)
+        while not found.status.terminal:
             await asyncio.sleep(_LOOK)
-        return await self._shown(access, chat_id, gid)
+            found = await self._found(access, chat_id, gid)
+        failure = _failure(found)
+        if failure is not None:
+            raise CallFailed(failure, shown)
+        return Reply.json(await self._shown(access, chat_id, gid), headers=shown)
 
     async def _repeated(self, access: Access, chat_id: str, gid: str) -> AsyncIterator[tuple[str, Any]]:
         """Yield the events of a generation that an earlier request began, as far as its store knows them."""
@@ -167,6 +175,9 @@ class GenerationsEndpoint:
             if found.status.terminal:
                 break
             await asyncio.sleep(_LOOK)
+        failure = _failure(found)
+        if failure is not None:
+            yield "error", problem_of(failure).bastion
         shown = await self._shown(access, chat_id, gid)
         if shown["message"] is not None:
             yield "message", shown["message"]
@@ -219,6 +230,15 @@ class _Events:
         async for name, data in self._events:
             number += 1
             yield b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), dumps(data))
+
+
+def _error_code(found: GenerationRecord) -> str | None:
+    return found.end.error_code if found.end else found.document.get("error_code")
+
+
+def _failure(found: GenerationRecord) -> EndedBefore | None:
+    """Return what a generation failed of, as far as its store knows; None for one that did not fail."""
+    return EndedBefore(_error_code(found) or "INTERNAL_ERROR") if found.status is AuditStatus.FAILED else None
 
 
 async def _told(running: Running) -> AsyncIterator[tuple[str, Any]]:

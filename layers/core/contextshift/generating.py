@@ -185,7 +185,7 @@ class Running:
         """Write everything that makes the generation known, at once."""
         call, loaded = self._call, self._begun.loaded
         assert loaded is not None
-        document = {"type": call.wanted.type, "branch": call.branch}
+        document = {"type": call.wanted.type, "branch": call.branch, "refused": record.end is not None}
         generation = GenerationRecord(
             ticket.generation_id, document, AuditStatus.PREPARED, self._x.clock.now(), self.course.deadline
         )
