@@ -132,7 +132,7 @@ def _routes(services: Services, generations: Generations, rehearsal: Rehearsal) 
     models = Models(authenticate, planner)
     preview = ContextPreview(authenticate, planner, rehearsal, services.max_body)
     audits = ContextAudits(authenticate, services.audits, services.clock)
-    settings = SettingsEndpoint(authenticate, services.settings, services.clock, services.max_body)
+    settings = SettingsEndpoint(authenticate, planner, services.settings, services.clock, services.max_body)
     relayed = Relayed(authenticate, services.exchange, services.max_body)
     routes: list[BaseRoute] = []
     for prefix in ("/v1", ""):

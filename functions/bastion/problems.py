@@ -257,7 +257,7 @@ def _details(error: ContextShiftError, decision: Decision | None) -> dict[str, A
 
 
 def _path(error: ContextShiftError) -> str | None:
-    if isinstance(error, InvalidInput):
+    if isinstance(error, InvalidInput | StrategyNotInPlan):
         return error.path
     if isinstance(error, TokenBudgetExceeded | UpstreamOverflow):
         return "messages"

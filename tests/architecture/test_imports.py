@@ -34,7 +34,7 @@ CORE_LEVELS = [
     {"protection", "strategies", "catalogue", "calibrating", "chats"},
     {"registry", "hosting", "lore", "model_table", "choosing", "paths"},
     {"scene"},
-    {"casting", "blocks"},
+    {"casting", "blocks", "chat_settings"},
     {"shift", "assembly", "overlay"},
     {"interceptors"},
     {"measuring"},

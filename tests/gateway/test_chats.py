@@ -354,6 +354,21 @@ def test_nothing_of_an_account_is_there_for_another(world: World, api: Api):
         ({"persona": "no"}, "persona"),
         ({"settings": {"context_swaping": True}}, "settings.context_swaping"),
         ({"settings": {"blocks": ["nothing"]}}, "settings.blocks[0]"),
+        ({"settings": {"names": 5}}, "settings.names"),
+        ({"settings": {"names": "nope"}}, "settings.names"),
+        ({"settings": {"impersonation_prompt": 7}}, "settings.impersonation_prompt"),
+        ({"settings": {"pin": [0]}}, "settings.pin"),
+        ({"settings": {"exclude": [0]}}, "settings.exclude"),
+        ({"settings": {"chat_id": "c"}}, "settings.chat_id"),
+        ({"settings": {"context_strategy": "nope"}}, "settings.context_strategy"),
+        ({"context_strategy": "nope"}, "context_strategy"),
+        ({"params": {"n": 2}}, "params.n"),
+        ({"params": {"model": "plain"}}, "params.model"),
+        ({"params": {"Messages": []}}, "params.Messages"),
+        ({"params": {"stream": False}}, "params.stream"),
+        ({"params": {"stream_options": {}}}, "params.stream_options"),
+        ({"params": {"routing": {}}}, "params.routing"),
+        ({"params": {"max_tokens": "x"}}, "params.max_tokens"),
         ({"author_note": {"text": 1}}, "author_note.text"),
         ({"title": "x", "id": "a b"}, "id"),
         ([], None),
@@ -363,6 +378,24 @@ def test_a_chat_that_makes_no_sense_is_refused_by_its_path(api: Api, body: Any, 
     error = api("POST", "chats", body, 400)["error"]
     assert error.get("path") == path
     assert api("GET", "chats")["data"] == []
+    if isinstance(body, dict) and path and body.keys() & {"settings", "params", "context_strategy"}:
+        chat = api("POST", "chats", {"model": "plain"}, 201)
+        assert api("PATCH", f"chats/{chat['id']}", body, 400)["error"]["path"] == path
+        assert api("GET", f"chats/{chat['id']}") == chat
+
+
+def test_a_strategy_is_known_and_in_the_plan_before_it_is_stored(world: World, api: Api):
+    admin = Api(world, "sk-acme-admin")
+    for name, status in (("nope", 400), ("summarize", 403), ("manual", 200)):
+        made = {200: 201}.get(status, status)
+        for answer in (
+            admin("PUT", "settings", {"settings": {"context_strategy": name}}, status),
+            api("POST", "chats", {"model": "plain", "settings": {"context_strategy": name}}, made),
+        ):
+            assert status == 200 or answer["error"]["path"] == "settings.context_strategy"
+        answer = api("POST", "chats", {"model": "plain", "context_strategy": name}, made)
+        assert status == 200 or answer["error"]["path"] == "context_strategy"
+    assert api("GET", "settings")["settings"] == {"context_strategy": "manual"}
 
 
 def test_settings_are_the_admin_s_to_write_and_hold_for_the_next_call(world: World, api: Api):

@@ -18,15 +18,14 @@ from bastion.wire.shapes import read, write
 from contextshift import swipes
 from contextshift.audit import timestamp
 from contextshift.casting import Shelf, load_cast
+from contextshift.chat_settings import check_chat_settings, check_params
 from contextshift.chats import MAIN, BranchRecord, ChatRecord, ChatStore, LibraryStore, MessageRecord, place_of
 from contextshift.errors import ChatNotFound, Conflict, InvalidInput, NotInLibrary
 from contextshift.greeting import greeting_message
 from contextshift.messages import KNOWN_ROLES, Role
 from contextshift.planner import Planner
 from contextshift.ports import Access, AuditStore, Clock, Random
-from contextshift.scene import read_layout
-from contextshift.settings import CHAT_ID, check_overrides
-from contextshift.staging import CHAT_SETTINGS
+from contextshift.settings import CHAT_ID
 
 __all__ = ["Chats", "chat_id_of", "shown_message"]
 
@@ -118,9 +117,10 @@ class Chats:
 
     def _check(self, access: Access, document: Mapping[str, Any]) -> None:
         """Raise InvalidInput for what a generation would stumble over later."""
-        given = document["settings"]
-        check_overrides({name: value for name, value in given.items() if name not in CHAT_SETTINGS}, "settings")
-        read_layout(given.get("blocks"))
+        switches = check_chat_settings(document["settings"])
+        if "context_strategy" in switches:
+            self._planner.check_strategy(access, switches["context_strategy"], "settings.context_strategy")
+        check_params(document["params"])
         check_parameters(document["params"], "params.")
         if document["context_strategy"] is not None:
             self._planner.check_strategy(access, document["context_strategy"])

@@ -11,6 +11,7 @@ from bastion.wire.documents import NewSettings
 from bastion.wire.shapes import read
 from contextshift.audit import timestamp
 from contextshift.errors import Conflict
+from contextshift.planner import Planner
 from contextshift.ports import Clock, SettingsRecord, SettingsStore
 from contextshift.settings import check_account_settings
 
@@ -20,8 +21,11 @@ __all__ = ["SettingsEndpoint"]
 class SettingsEndpoint:
     """Shows and replaces settings."""
 
-    def __init__(self, authenticate: Authenticator, settings: SettingsStore, clock: Clock, max_body: int) -> None:
+    def __init__(
+        self, authenticate: Authenticator, planner: Planner, settings: SettingsStore, clock: Clock, max_body: int
+    ) -> None:
         self._authenticate = authenticate
+        self._planner = planner
         self._settings = settings
         self._clock = clock
         self._max_body = max_body
@@ -32,10 +36,15 @@ class SettingsEndpoint:
         return Reply.json(_shown(await self._settings.settings(access.account)))
 
     async def replace(self, request: Request) -> Reply:
-        """Replace the account's settings; they hold for the next call. Raises InvalidSetting, Conflict."""
+        """Replace the account's settings; they hold for the next call.
+
+        Raises InvalidSetting, Conflict, and what a strategy raises that there is not or that the plan does not list.
+        """
         access = await self._authenticate(request, "admin")
         new = read(NewSettings, (await read_json(request, self._max_body)).value)
         values = check_account_settings(new.settings)
+        if "context_strategy" in values:
+            self._planner.check_strategy(access, values["context_strategy"], "settings.context_strategy")
         present = await self._settings.settings(access.account)
         expected = present.version if new.version is None else new.version
         record = SettingsRecord(values, expected + 1, self._clock.now(), access.key.id)

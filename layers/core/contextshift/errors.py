@@ -204,6 +204,8 @@ class StrategyNotInPlan(ContextShiftError):
     def __init__(self, strategy: str) -> None:
         super().__init__(f"the plan does not include the context strategy {strategy!r}")
         self.strategy = strategy
+        self.path: str | None = None
+        """The field that names it, where it is known."""
 
 
 class ProviderKeyNotAllowed(ContextShiftError):

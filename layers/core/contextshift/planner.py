@@ -14,7 +14,14 @@ from typing import Any, Protocol
 from contextshift.body import JsonBody
 from contextshift.calibration import Calibration, corrected
 from contextshift.catalogue import Catalogue, Model, check_allowed
-from contextshift.errors import InvalidSetting, ProviderKeyNotAllowed, ProviderKeyRequired, StoreUnavailable
+from contextshift.errors import (
+    InvalidInput,
+    InvalidSetting,
+    ProviderKeyNotAllowed,
+    ProviderKeyRequired,
+    StoreUnavailable,
+    StrategyNotInPlan,
+)
 from contextshift.fit import Decision, check_indices, fit
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
@@ -262,10 +269,16 @@ class Planner:
             **known,
         )
 
-    def check_strategy(self, access: Access, name: str) -> None:
-        """Raise StrategyNotInPlan, or InvalidInput for a strategy that there is not."""
-        self.plan_of(access).check_strategy(name)
-        self._registry.get(name)
+    def check_strategy(self, access: Access, name: str, path: str = "context_strategy") -> None:
+        """Raise InvalidInput for a strategy that there is not, or StrategyNotInPlan; both name the field."""
+        try:
+            self._registry.get(name)
+            self.plan_of(access).check_strategy(name)
+        except InvalidInput as error:
+            raise InvalidInput(str(error), path, error.reason) from None
+        except StrategyNotInPlan as error:
+            error.path = path
+            raise
 
     def counter(self, model: Model) -> TokenCounter:
         """Return the counter of a model."""

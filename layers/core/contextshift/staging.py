@@ -16,6 +16,7 @@ from contextshift.assembly import assemble, sendable
 from contextshift.blocks import lore_block, memory_block, scanned_text, unwoken_entry
 from contextshift.casting import Cast, Wanted
 from contextshift.catalogue import Model, check_allowed, model_budget, reserve_for
+from contextshift.chat_settings import check_chat_settings, check_params
 from contextshift.chats import MessageRecord
 from contextshift.errors import InvalidInput
 from contextshift.fit import Decision
@@ -33,13 +34,10 @@ from contextshift.scene import (
     Spoken,
     read_layout,
 )
-from contextshift.settings import Level, Settings, check_overrides
+from contextshift.settings import Level, Settings
 
-__all__ = ["CHAT_SETTINGS", "Staged", "Staging", "sent_messages"]
+__all__ = ["Staged", "Staging", "sent_messages"]
 
-CHAT_SETTINGS = ("blocks", "names", "impersonation_prompt")
-"""What a chat's settings hold beside the switches of `routing`."""
-_RESERVED_PARAMS = ("model", "messages", "stream", "stream_options", "routing", "n")
 _IMPERSONATE = "Write the next message as {{user}}, in the style of what {{user}} has said so far. Write nothing else."
 _LEVELS = (Level.REQUEST, Level.CHAT, Level.ACCOUNT, Level.PLAN)
 
@@ -122,9 +120,7 @@ class Staging:
     # -- settings, model, parameters ------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        given = self._chat.get("settings") or {}
-        own = {name: value for name, value in given.items() if name not in CHAT_SETTINGS}
-        chat = dict(check_overrides(own, "settings"))
+        chat = dict(check_chat_settings(self._chat.get("settings") or {}))
         if self._chat.get("context_strategy"):
             chat["context_strategy"] = self._chat["context_strategy"]
         return self._planner.settings(self._access, self._wanted.overrides, _LEVELS, chat)
@@ -139,9 +135,7 @@ class Staging:
 
     def _params(self) -> Mapping[str, Any]:
         merged = {**(self._chat.get("params") or {}), **self._wanted.params}
-        for name in _RESERVED_PARAMS:
-            if name in merged:
-                raise InvalidInput("a generation decides this itself", f"params.{name}", "reserved_parameter")
+        check_params(merged)
         return merged
 
     # -- who speaks, and what was said ----------------------------------------------------------------------
