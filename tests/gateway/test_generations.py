@@ -401,6 +401,56 @@ def test_several_models_are_compared_for_one_prompt(api: Api):
     }
 
 
+def test_what_models_are_compared_for_is_the_chat_s_own_prompt(api: Api):
+    chat = cast(api)["id"]
+    shown = api("POST", "context-preview", {"chat_id": chat, "user_message": "x", "models": ["nobody", "small"]})
+    assert shown["model"]["requested"] == "plain"
+    assert [(one["model"], one["error_code"]) for one in shown["models"]] == [
+        ("nobody", "MODEL_NOT_FOUND"),
+        ("small", None),
+    ]
+    shown = api("POST", "context-preview", {"chat_id": chat, "model": "large", "models": ["small"]})
+    assert shown["model"]["requested"] == "large"
+
+
+@pytest.mark.parametrize("more", [{}, {"character": CARD}], ids=["proxy", "inline"])
+def test_where_none_is_named_the_first_model_that_may_be_used_is_shown(api: Api, more: dict[str, Any]):
+    said = {"messages": [{"role": "user", "content": "x"}], **more}
+    shown = api("POST", "context-preview", {**said, "models": ["nobody", "small", "plain"]})
+    assert (shown["model"]["requested"], shown["models"][0]["error_code"]) == ("small", "MODEL_NOT_FOUND")
+    assert api("POST", "context-preview", {**said, "models": ["nobody"]}, 404)["error"]["code"] == "MODEL_NOT_FOUND"
+    assert api("POST", "context-preview", said | ({} if more else {"routing": {}}), 400)["error"]["path"] == "model"
+    bad = api("POST", "context-preview", {**said, "messages": 5, "models": ["small"]}, 400)
+    assert bad["error"]["path"] == "messages"
+
+
+def test_the_models_of_a_chat_that_names_none_stand_in(api: Api):
+    chat = api("POST", "chats", {}, 201)["id"]
+    wish = {"chat_id": chat, "user_message": "x"}
+    assert api("POST", "context-preview", wish, 400)["error"]["path"] == "model"
+    assert api("POST", "context-preview", {**wish, "models": ["small"]})["model"]["requested"] == "small"
+
+
+@pytest.mark.parametrize("kind", ["regenerate", "swipe", "continue"])
+def test_a_fork_does_not_change_a_message_that_it_shares(api: Api, world: World, kind: str):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="Well?")
+    generate(api, chat, user_message="And?")
+    before = api("GET", f"chats/{chat}/messages")
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.3", "id": "alt"}, 201)
+    calls = len(world.upstream.calls)
+    error = generate(api, chat, 400, branch="alt", type=kind)["error"]
+    assert error["path"] == "branch"
+    assert api("POST", "context-preview", {"chat_id": chat, "branch": "alt", "type": kind}, 400)["error"] == error
+    assert api("GET", f"chats/{chat}/messages") == before
+    assert len(world.upstream.calls) == calls
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.2", "id": "before"}, 201)
+    generate(api, chat, branch="before")
+    own = generate(api, chat, branch="before", type=kind)
+    assert (own["status"], own["message"]["branch"]) == ("completed", "before")
+    assert api("GET", f"chats/{chat}/messages") == before
+
+
 class Meddler:
     """Adds a note, edits the oldest of the history, and tries to take out the character."""
 

@@ -22,10 +22,11 @@ from bastion.wire.inline import read_inline
 from bastion.wire.shapes import read
 from contextshift.audit import render_document
 from contextshift.body import JsonBody, parse_body
-from contextshift.errors import ChatNotFound, ContextShiftError, InvalidInput
+from contextshift.errors import ChatNotFound, ContextShiftError, InvalidInput, ModelNotAllowed, ModelNotFound
 from contextshift.planner import Planned, Planner
 from contextshift.ports import Access
 from contextshift.rehearsal import Rehearsal
+from contextshift.replying import check_target
 from contextshift.report import context_headers, decision_warnings
 from contextshift.settings import CHAT_ID
 
@@ -67,7 +68,7 @@ class ContextPreview:
         include = read_include(request, frozenset())
         asked = _asked(await read_json(request, self._max_body))
         plan = await self._plan(request, access, asked)
-        planned = await plan(None)
+        planned = await _first(plan, asked)
         shown = context_headers(planned.decision, planned.settings, decision_warnings(planned.decision))
         document = render_document(planned.document(), include)
         if asked.models:
@@ -99,15 +100,20 @@ class ContextPreview:
         stage = await self._rehearsal.opened(access, chat_id, start.branch)
 
         async def plan(model: str | None) -> Planned:
-            return await self._rehearsal.decided(stage(wanted if model is None else replace(wanted, model=model)))
+            staged = stage(wanted if model is None else replace(wanted, model=model))
+            check_target(staged.target, start.branch)
+            return await self._rehearsal.decided(staged)
 
         return plan
 
     def _of_inline(self, access: Access, asked: _Asked) -> Plan:
-        inline = read_inline(asked.body)
+        names_one = asked.value.get("model") is not None or not asked.models
+        inline = read_inline(asked.body if names_one else _for_model(asked.body, asked.models[0]))
         wanted = wanted_of(inline.start)
 
         async def plan(model: str | None) -> Planned:
+            if model is None and not names_one:
+                raise InvalidInput("the request names no model", "model", "missing")
             one = wanted if model is None else replace(wanted, model=model)
             staged = self._rehearsal.brought(access, "inline", inline.chat, inline.messages, inline.cast, one)
             return await self._rehearsal.decided(staged)
@@ -125,7 +131,7 @@ class ContextPreview:
 
 
 def _asked(body: JsonBody) -> _Asked:
-    """Take ``models`` off a request; the first stands in for a ``model`` that is not named."""
+    """Take ``models`` off a request."""
     fields = {_ALIASES.get(name, name): value for name, value in body.value.items()}
     models = fields.pop("models", None)
     if models is None:
@@ -135,8 +141,27 @@ def _asked(body: JsonBody) -> _Asked:
         raise InvalidInput("models must be a list of names", "models", "invalid_type")
     if not 1 <= len(models) <= _MOST_MODELS:
         raise InvalidInput(f"from 1 to {_MOST_MODELS} models can be compared", "models", "invalid_value")
-    fields.setdefault("model", models[0])
     return _Asked(parse_body(json.dumps(fields, ensure_ascii=False).encode()), tuple(dict.fromkeys(models)))
+
+
+async def _first(plan: Plan, asked: _Asked) -> Planned:
+    """Plan for the model that request or chat names; where neither does, for the first of ``models`` that may be used.
+
+    Raises what planning raises; where none of them may be used, what it raises for the first.
+    """
+    try:
+        return await plan(None)
+    except InvalidInput as error:
+        if not asked.models or (error.path, error.reason) != ("model", "missing"):
+            raise
+    refused: ContextShiftError | None = None
+    for name in asked.models:
+        try:
+            return await plan(name)
+        except (ModelNotFound, ModelNotAllowed) as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
 
 
 def _for_model(body: JsonBody, model: str) -> JsonBody:

@@ -234,7 +234,13 @@ class GenerationStart(Shape, kw_only=True):
     """What is to be generated."""
 
     type: Literal["normal", "continue", "regenerate", "swipe", "impersonate", "quiet"] = "normal"
-    branch: Id = "main"
+    branch: Annotated[
+        Id,
+        Meta(
+            description="continue, regenerate and swipe change its last message, which must be its own: where a fork "
+            "ends in a message that it shares, fork it after the message before."
+        ),
+    ] = "main"
     user_message: Annotated[str, Meta(description="Saved as the user's before generating (not for quiet).")] | None = (
         None
     )

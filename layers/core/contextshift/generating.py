@@ -29,7 +29,7 @@ from contextshift.ledger import Matter
 from contextshift.planner import AnswerReader, Dialect, Planned, check_key, outgoing
 from contextshift.ports import Access, AuditEnd, AuditRecord, Commit, ProviderCall, Ticket
 from contextshift.rehearsal import Rehearsal
-from contextshift.replying import Reply
+from contextshift.replying import Reply, check_target
 from contextshift.report import budget, context_headers
 from contextshift.staging import Staged, sent_messages
 from contextshift.telling import Telling
@@ -90,7 +90,9 @@ class Generations:
         if begun.claimed is not None:
             return _repeated(begun.claimed, call)
         stage = await self.rehearsal.loaded(call.access, begun.loaded)
-        running = Running(self, call, begun, stage(call.wanted), key)
+        staged = stage(call.wanted)
+        check_target(staged.target, call.branch)
+        running = Running(self, call, begun, staged, key)
         async with running.course.ending_on_failure():
             claimed = await running.begin()
         if claimed is not None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from contextshift.chats import MessageRecord, Saving
+from contextshift.errors import InvalidInput
 from contextshift.swipes import KEPT_WITH_AN_ANSWER, another, lengthened
 
-__all__ = ["Reply", "saving"]
+__all__ = ["Reply", "check_target", "saving"]
 
 
 class Reply:
@@ -62,6 +63,17 @@ class Reply:
         call["id"] = call["id"] or _whole(_text(delta.get("id")))
         for name in ("name", "arguments"):
             call["function"][name] = _whole(call["function"][name] + _text(function.get(name)))
+
+
+def check_target(target: MessageRecord | None, branch: str) -> None:
+    """Raise InvalidInput where a generation would change a message that its branch shares with the one it left.
+
+    There the message goes on meaning what follows it: a fork that ends in it gets an answer of its own when it is
+    forked one message earlier.
+    """
+    if target is not None and target.branch != branch:
+        told = f"the branch ends in a message of {target.branch}: fork it after the message before, and generate there"
+        raise InvalidInput(told, "branch", "shared_message")
 
 
 def saving(
