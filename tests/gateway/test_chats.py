@@ -293,6 +293,56 @@ def test_pages_lead_through_everything_once(api: Api):
         assert api("GET", f"chats/{chat}/messages?{bad}", status=400)["error"]["path"] == bad.split("=")[0]
 
 
+def test_a_list_s_parameters_are_taken_in_camel_case_and_no_other(api: Api):
+    for user in ("u1", "u2"):
+        api("POST", "chats", {"id": user, "model": "plain", "userId": user}, 201)
+    assert [one["id"] for one in api("GET", "chats?userId=u1")["data"]] == ["u1"]
+    for path, bad in (
+        ("chats?user=u1", "user"),
+        ("chats?userId=u1&user_id=u1", "user_id"),
+        ("chats?user_id=" + "u" * 3000, "user_id"),
+        ("chats?limit=1&limit=2", "limit"),
+        ("chats/u1/messages?brunch=main", "brunch"),
+        ("memories?offset=1", "offset"),
+    ):
+        assert api("GET", path, status=400)["error"]["path"] == bad
+    api("POST", "chats/u1/messages?chat=u2", {"role": "user", "content": "x"}, 400)
+    for branch in ("none", "a%20b", "b" * 2000):
+        api("GET", f"chats/u1/messages?branch={branch}", status=404)
+        api("POST", f"chats/u1/messages?branch={branch}", {"role": "user", "content": "x"}, 404)
+
+
+def test_a_cursor_is_of_one_list_of_one_account(world: World, api: Api):
+    other = Api(world, "sk-other")
+    for one in (api, other):
+        for n in range(3):
+            one("POST", "chats", {"id": f"c{n}", "model": "plain", "user_id": "u"}, 201)
+            one("POST", "memories", {"id": f"m{n}", "text": "x"}, 201)
+            one("POST", "personas", {"id": f"m{n}", "name": "x"}, 201)
+            for chat in ("c0", "c1")[: n + 1]:
+                for _ in range(3):
+                    one("POST", f"chats/{chat}/messages", {"role": "user", "content": "x"}, 201)
+        one("POST", "chats/c0/branches", {"from_message": "main.3", "id": "alt"}, 201)
+    lists = [
+        "chats?limit=1",
+        "chats?limit=1&user_id=u",
+        "memories?limit=1",
+        "personas?limit=1",
+        "chats/c0/messages?limit=1",
+        "chats/c0/messages?limit=1&order=desc",
+        "chats/c0/messages?limit=1&branch=alt",
+        "chats/c1/messages?limit=1",
+    ]
+    cursors = {(one, path): one("GET", path)["next_cursor"] for one in (api, other) for path in lists}
+    assert all(cursors.values())
+    for (owner, of), cursor in cursors.items():
+        for reader in (api, other):
+            for path in lists:
+                status = 200 if (reader, path) == (owner, of) else 400
+                answer = reader("GET", f"{path}&cursor={cursor}", status=status)
+                assert status == 200 or answer["error"]["path"] == "cursor"
+
+
 def test_a_deleted_chat_is_gone_with_all_it_held(api: Api):
     chat = cast(api)["id"]
     api("DELETE", f"chats/{chat}", status=204)

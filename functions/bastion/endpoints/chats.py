@@ -9,7 +9,7 @@ from msgspec import UNSET
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
-from bastion.endpoints.paging import read_paging, read_query
+from bastion.endpoints.paging import read_paging, read_queries, read_query
 from bastion.endpoints.reading import read_json
 from bastion.respond import Reply
 from bastion.wire import chats as wire
@@ -19,7 +19,16 @@ from contextshift import swipes
 from contextshift.audit import timestamp
 from contextshift.casting import Shelf, load_cast
 from contextshift.chat_settings import check_chat_settings, check_params
-from contextshift.chats import MAIN, BranchRecord, ChatRecord, ChatStore, LibraryStore, MessageRecord, place_of
+from contextshift.chats import (
+    MAIN,
+    BranchRecord,
+    ChatRecord,
+    ChatStore,
+    LibraryStore,
+    MessageRecord,
+    message_id,
+    place_of,
+)
 from contextshift.errors import ChatNotFound, Conflict, InvalidInput, NotInLibrary
 from contextshift.greeting import greeting_message
 from contextshift.messages import KNOWN_ROLES, Role
@@ -86,9 +95,13 @@ class Chats:
     async def list(self, request: Request) -> Reply:
         """List the account's chats, or one user's, the newest first."""
         access = await self._authenticate(request, "call")
-        paging, user_id = read_paging(request), request.query_params.get("user_id")
+        queries = read_queries(request, "limit", "cursor", "user_id")
+        user_id = queries.get("user_id")
+        if user_id is not None and not CHAT_ID.match(user_id):
+            raise InvalidInput("a user's id is 1-128 of A-Z a-z 0-9 . _ : -", "user_id", "invalid_value")
+        paging = read_paging(queries, access, "chats", user_id or "")
         page = await self._chats.chats(access.account, user_id, paging.limit, paging.cursor)
-        return Reply.json({"data": [_shown_chat(one) for one in page.items], "next_cursor": page.cursor})
+        return Reply.json(paging.shown([_shown_chat(one) for one in page.items], page.cursor))
 
     async def show(self, request: Request) -> Reply:
         """Show a chat. Raises ChatNotFound."""
@@ -135,7 +148,7 @@ class Chats:
         """Add a message at a branch's end. Raises ChatNotFound."""
         access = await self._authenticate(request, "call")
         document = _new_message(read(wire.NewMessage, (await read_json(request, self._max_body)).value))
-        branch = request.query_params.get("branch", MAIN)
+        branch = _branch(read_queries(request, "branch"))
         added = await self._chats.append(access.account, chat_id_of(request), branch, [document])
         if added is None:
             raise ChatNotFound("the chat has no such branch")
@@ -144,18 +157,15 @@ class Chats:
     async def messages(self, request: Request) -> Reply:
         """List a branch's messages. Raises ChatNotFound."""
         access = await self._authenticate(request, "call")
-        paging, order = read_paging(request), read_query(request, "order", ("asc", "desc"), "asc")
+        chat_id, queries = chat_id_of(request), read_queries(request, "limit", "cursor", "branch", "order")
+        branch, order = _branch(queries), read_query(queries, "order", ("asc", "desc"), "asc")
+        paging = read_paging(queries, access, "messages", chat_id, branch, order)
         page = await self._chats.messages(
-            access.account,
-            chat_id_of(request),
-            request.query_params.get("branch", MAIN),
-            paging.limit,
-            paging.cursor,
-            newest_first=order == "desc",
+            access.account, chat_id, branch, paging.limit, paging.cursor, newest_first=order == "desc"
         )
         if page is None:
             raise ChatNotFound("the chat has no such branch")
-        return Reply.json({"data": [shown_message(one) for one in page.items], "next_cursor": page.cursor})
+        return Reply.json(paging.shown([shown_message(one) for one in page.items], page.cursor))
 
     async def message(self, request: Request) -> Reply:
         """Show a message. Raises ChatNotFound, NotInLibrary."""
@@ -213,6 +223,14 @@ class Chats:
         access = await self._authenticate(request, "call")
         found = await self._chats.branches(access.account, chat_id_of(request))
         return Reply.json({"data": [_shown_branch(one) for one in found], "next_cursor": None})
+
+
+def _branch(queries: Mapping[str, str]) -> str:
+    """Return the branch that a query names. Raises ChatNotFound for what can be no branch's id."""
+    branch = queries.get("branch", MAIN)
+    if place_of(message_id(branch, 1)) is None:
+        raise ChatNotFound("the chat has no such branch")
+    return branch
 
 
 def _path_of(document: Mapping[str, Any], kind: str, name: str) -> str:

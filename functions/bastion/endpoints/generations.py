@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,7 @@ from contextshift.telling import Event
 __all__ = ["GenerationsEndpoint", "wanted_of"]
 
 _DIALECT = OpenAIDeltas()
+_GENERATION = re.compile(r"[0-9]{1,20}-[A-Za-z0-9_-]{1,100}\Z")
 _LOOK = 0.5
 """Seconds between two looks at a generation that a repeated request waits for."""
 
@@ -114,7 +116,7 @@ class GenerationsEndpoint:
         """Ask a generation to stop; whoever runs it sees it within two seconds. Raises ChatNotFound, NotInLibrary."""
         access = await self._authenticate(request, "call")
         chat_id, gid = chat_id_of(request), request.path_params["generation_id"]
-        if not await self._chats.cancel(access.account, chat_id, gid):
+        if not _GENERATION.match(gid) or not await self._chats.cancel(access.account, chat_id, gid):
             raise NotInLibrary("no such generation")
         return Reply.json(await self._shown(access, chat_id, gid), 202)
 
@@ -123,7 +125,7 @@ class GenerationsEndpoint:
         return self._generations.chats
 
     async def _found(self, access: Access, chat_id: str, gid: str) -> GenerationRecord:
-        found = await self._chats.generation(access.account, chat_id, gid)
+        found = await self._chats.generation(access.account, chat_id, gid) if _GENERATION.match(gid) else None
         if found is None:
             raise NotInLibrary("no such generation")
         if not lost(found.status, found.deadline, self._clock.now()):

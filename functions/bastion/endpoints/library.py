@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from bastion.auth import Authenticator
-from bastion.endpoints.paging import read_paging, read_query
+from bastion.endpoints.paging import read_paging, read_queries, read_query
 from bastion.endpoints.reading import read_body, read_json
 from bastion.problems import BodyTooLarge
 from bastion.respond import Reply
@@ -83,9 +83,9 @@ class Collection:
     async def list(self, request: Request) -> Reply:
         """List them by id."""
         access = await self._authenticate(request, "call")
-        paging = read_paging(request)
+        paging = read_paging(read_queries(request, "limit", "cursor"), access, self._kind.name)
         page = await self._library.list(access.account, self._kind.name, paging.limit, paging.cursor)
-        return Reply.json({"data": [self._shown(one) for one in page.items], "next_cursor": page.cursor})
+        return Reply.json(paging.shown([self._shown(one) for one in page.items], page.cursor))
 
     async def show(self, request: Request) -> Reply:
         """Show one. Raises NotInLibrary."""
@@ -113,7 +113,7 @@ class Collection:
         """Export one as V3 JSON, a character also as PNG. Raises NotInLibrary."""
         access = await self._authenticate(request, "call")
         formats = ("json", "png") if self._kind.imports is Kind.CARD else ("json",)
-        wanted = read_query(request, "format", formats, "json")
+        wanted = read_query(request.query_params, "format", formats, "json")
         found = await self._found(access.account, request)
         if wanted == "png":
             return Reply(export_png(found.document), headers=[("content-type", "image/png")])
