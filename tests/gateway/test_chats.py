@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,23 @@ def test_of_two_who_change_a_chat_the_later_is_told(api: Api):
     assert (changed["version"], changed["title"], changed["persona"]) == (2, "one", chat["persona"])
     assert api("PATCH", f"chats/{chat['id']}", {"version": 1, "title": "two"}, 409)["error"]["code"] == "CONFLICT"
     assert api("PATCH", f"chats/{chat['id']}", {"persona": None})["persona"] is None
+
+
+def test_changes_at_once_that_name_no_version_are_all_made(api: Api):
+    chat = api("POST", "chats", {"model": "plain"}, 201)["id"]
+    api("POST", f"chats/{chat}/messages", {"role": "user", "content": "x"}, 201)
+    changes = [
+        ("", {"title": "t"}),
+        ("", {"metadata": {"a": 1}}),
+        ("", {"variables": {"v": 1}}),
+        ("/messages/main.1", {"pinned": True}),
+        ("/messages/main.1", {"meta": {"a": 1}}),
+        ("/messages/main.1", {"content": "y"}),
+    ]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda one: api("PATCH", f"chats/{chat}{one[0]}", one[1]), changes))
+    for path, change in changes:
+        assert change.items() <= api("GET", f"chats/{chat}{path}").items()
 
 
 def test_messages_are_kept_edited_swiped_and_removed(api: Api):

@@ -451,6 +451,18 @@ def test_a_fork_does_not_change_a_message_that_it_shares(api: Api, world: World,
     assert api("GET", f"chats/{chat}/messages") == before
 
 
+def test_an_answer_that_a_fork_goes_on_from_is_not_lost_to_a_regeneration(api: Api, world: World):
+    chat = cast(api)["id"]
+    generate(api, chat, user_message="Well?")
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.2", "id": "before"}, 201)
+    replies(world.upstream, "Anew.")
+    assert len(generate(api, chat, type="regenerate")["message"]["swipes"]) == 1
+    api("POST", f"chats/{chat}/branches", {"from_message": "main.3", "id": "alt"}, 201)
+    replies(world.upstream, "Again.")
+    message = generate(api, chat, type="regenerate")["message"]
+    assert ([one["content"] for one in message["swipes"]], message["content"]) == (["Anew.", "Again."], "Again.")
+
+
 class Meddler:
     """Adds a note, edits the oldest of the history, and tries to take out the character."""
 

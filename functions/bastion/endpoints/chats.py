@@ -38,6 +38,9 @@ from contextshift.settings import CHAT_ID
 
 __all__ = ["Chats", "chat_id_of", "shown_message"]
 
+_TRIES = 20
+"""Of a change that names no version: what others change meanwhile is no conflict with it."""
+
 
 def chat_id_of(request: Request) -> str:
     """Return the chat that a path names. Raises ChatNotFound for what can be no chat's id."""
@@ -112,14 +115,15 @@ class Chats:
         """Change what is named of a chat. Raises ChatNotFound, Conflict."""
         access = await self._authenticate(request, "call")
         changes = write(read(wire.ChatChange, (await read_json(request, self._max_body)).value))
-        present = await self._chats.chat(access.account, chat_id_of(request))
-        expected = changes.pop("version", present.version)
-        document = {**present.document, **changes}
-        self._check(access, document)
-        changed = await self._chats.change(access.account, present.id, document, expected)
-        if changed is None:
-            raise Conflict("the chat has changed")
-        return Reply.json(_shown_chat(changed))
+        asked = changes.pop("version", None)
+        for _ in range(_TRIES if asked is None else 1):
+            present = await self._chats.chat(access.account, chat_id_of(request))
+            document = {**present.document, **changes}
+            self._check(access, document)
+            changed = await self._chats.change(access.account, present.id, document, asked or present.version)
+            if changed is not None:
+                return Reply.json(_shown_chat(changed))
+        raise Conflict("the chat has changed")
 
     async def delete(self, request: Request) -> Reply:
         """Delete a chat, its messages and its audit; nothing can undo it. Raises ChatNotFound."""
@@ -176,13 +180,14 @@ class Chats:
         """Change what is named of a message. Raises ChatNotFound, Conflict."""
         access = await self._authenticate(request, "call")
         changes = write(read(wire.MessageChange, (await read_json(request, self._max_body)).value))
-        present = await self._message(access, request)
-        expected = changes.pop("version", present.version)
-        document = swipes.changed(present.document, changes)
-        changed = await self._chats.edit(access.account, chat_id_of(request), present.id, document, expected)
-        if changed is None:
-            raise Conflict("the message has changed")
-        return Reply.json(shown_message(changed))
+        asked, chat_id = changes.pop("version", None), chat_id_of(request)
+        for _ in range(_TRIES if asked is None else 1):
+            present = await self._message(access, request)
+            document = swipes.changed(present.document, changes)
+            changed = await self._chats.edit(access.account, chat_id, present.id, document, asked or present.version)
+            if changed is not None:
+                return Reply.json(shown_message(changed))
+        raise Conflict("the message has changed")
 
     async def delete_message(self, request: Request) -> Reply:
         """Delete a message from every branch that shares it. Raises ChatNotFound."""

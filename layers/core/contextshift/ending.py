@@ -60,7 +60,18 @@ class Ending:
             speaker_id=self._staged.speaker_id,
             lore_state=self._staged.lore_state,
             partial=end.status is not AuditStatus.COMPLETED,
+            shared=target is not None and await self._shared(ticket, target),
         )
+
+    async def _shared(self, ticket: Ticket, target: MessageRecord) -> bool:
+        """Say whether another branch goes through the message that is replaced, or may do so."""
+        if self._kind != "regenerate":
+            return False
+        try:
+            branches = await self._chats.branches(ticket.account, ticket.chat_id)
+        except StoreError:
+            return True
+        return any(owner == target.branch and target.n <= last for one in branches for owner, last in one.lineage)
 
     async def _now(self, ticket: Ticket, staged: MessageRecord) -> MessageRecord | None:
         """Return the message that is changed as it is by now, None where it was removed."""

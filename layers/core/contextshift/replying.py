@@ -87,13 +87,16 @@ def saving(
     speaker_id: str | None,
     lore_state: Mapping[str, Any],
     partial: bool,
+    shared: bool = False,
 ) -> Saving | None:
     """Return what a reply writes into the conversation, by the generation's type; None for what is not kept.
 
     ``normal`` adds a message; ``continue`` lengthens the answer that it was staged with; ``regenerate`` replaces the
-    last message, ``swipe`` adds another answer in its place and shows it. What ``impersonate`` and ``quiet`` make is
-    only the generation's own. ``target`` is the message that is changed as it is now, ``staged`` what it said when
-    the prompt was made. What lore remembers is kept with each answer: the next turn goes on from the one shown.
+    last message, ``swipe`` adds another answer in its place and shows it. Where the new answer broke off, or another
+    branch goes through the message (``shared``), the replaced answers stay beside it. What ``impersonate`` and
+    ``quiet`` make is only the generation's own. ``target`` is the message that is changed as it is now, ``staged``
+    what it said when the prompt was made. What lore remembers is kept with each answer: the next turn goes on from
+    the one shown.
     """
     if kind in ("impersonate", "quiet") or (reply.empty and partial):
         return None
@@ -107,8 +110,8 @@ def saving(
     }
     if target is None:
         return Saving({"role": "assistant", "swipes": [dict(made)], "swipe": 0, **made}, branch)
-    if kind == "regenerate" and partial:
-        kind = "swipe"  # what broke off takes no whole answer's place
+    if kind == "regenerate" and (partial or shared):
+        kind = "swipe"
     return Saving(_changed(kind, target.document, staged or target.document, made), target.branch, target)
 
 
