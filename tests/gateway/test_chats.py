@@ -433,6 +433,7 @@ def test_nothing_of_an_account_is_there_for_another(world: World, api: Api):
         ({"params": {"n": 2}}, "params.n"),
         ({"params": {"model": "plain"}}, "params.model"),
         ({"params": {"Messages": []}}, "params.Messages"),
+        ({"params": {"MAX_TOKENS": 5}}, "params.MAX_TOKENS"),
         ({"params": {"stream": False}}, "params.stream"),
         ({"params": {"stream_options": {}}}, "params.stream_options"),
         ({"params": {"routing": {}}}, "params.routing"),

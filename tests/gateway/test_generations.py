@@ -451,6 +451,24 @@ def test_a_fork_does_not_change_a_message_that_it_shares(api: Api, world: World,
     assert api("GET", f"chats/{chat}/messages") == before
 
 
+@pytest.mark.parametrize("kind", ["regenerate", "swipe"])
+def test_lore_of_a_greeting_leaves_with_it_and_comes_back(api: Api, kind: str):
+    entry = {"keys": [], "constant": True, "content": "@@is_greeting 0\nOf the first.", "enabled": True}
+    lore = api("POST", "lorebooks", {"book": {"entries": [entry]}}, 201)["id"]
+    chat = cast(api, lorebooks=[lore])["id"]
+
+    def told() -> bool:
+        shown = api("POST", "context-preview?include=messages", {"chat_id": chat, "user_message": "x"})
+        return "Of the first." in [one["content"] for one in shown["messages"]]
+
+    assert told()
+    generate(api, chat, type=kind)
+    assert not told()
+    if kind == "swipe":
+        api("PATCH", f"chats/{chat}/messages/main.1", {"swipe": 0})
+        assert told()
+
+
 def test_an_answer_that_a_fork_goes_on_from_is_not_lost_to_a_regeneration(api: Api, world: World):
     chat = cast(api)["id"]
     generate(api, chat, user_message="Well?")

@@ -8,6 +8,7 @@ from typing import Any
 from contextshift.errors import InvalidInput, InvalidSetting
 from contextshift.scene import read_layout
 from contextshift.settings import Overrides, check_overrides
+from contextshift.vouching import is_ambiguous
 
 __all__ = ["check_chat_settings", "check_params"]
 
@@ -40,7 +41,12 @@ def check_chat_settings(given: Mapping[str, Any], path: str = "settings") -> Ove
 
 
 def check_params(given: Mapping[str, Any], path: str = "params") -> None:
-    """Raise InvalidInput for a parameter that a generation decides itself, however its name is written."""
+    """Raise InvalidInput for what no generation sends.
+
+    That is a parameter that a generation decides itself, and a name that some readers would take for a known one.
+    """
     for name in given:
-        if name.lower() in _RESERVED:
+        if name in _RESERVED:
             raise InvalidInput("a generation decides this itself", f"{path}.{name}", "reserved_parameter")
+        if is_ambiguous(name):
+            raise InvalidInput("a name differs from a known one only by case", f"{path}.{name}", "ambiguous_key")

@@ -9,7 +9,10 @@ from contextshift.chats import MessageRecord, Saving
 from contextshift.errors import InvalidInput
 from contextshift.swipes import KEPT_WITH_AN_ANSWER, another, lengthened
 
-__all__ = ["Reply", "check_target", "saving"]
+__all__ = ["NO_GREETING", "Reply", "check_target", "saving"]
+
+NO_GREETING = -1
+"""Where an answer took a greeting's place: none of the card's is in use."""
 
 
 class Reply:
@@ -105,11 +108,12 @@ def saving(
         "generation_id": generation_id,
         "partial": partial,
         "lore_state": dict(lore_state),
-        "greeting": None,
         "speaker_id": speaker_id,
     }
     if target is None:
         return Saving({"role": "assistant", "swipes": [dict(made)], "swipe": 0, **made}, branch)
+    if target.document.get("greeting") is not None:
+        made["greeting"] = NO_GREETING
     if kind == "regenerate" and (partial or shared):
         kind = "swipe"
     return Saving(_changed(kind, target.document, staged or target.document, made), target.branch, target)

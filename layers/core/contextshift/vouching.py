@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from contextshift.errors import InvalidBody
 
-__all__ = ["ELEMENTS", "MAX_DEPTH", "MAX_DIGITS", "ROUTING", "Scan", "Span", "scan"]
+__all__ = ["ELEMENTS", "MAX_DEPTH", "MAX_DIGITS", "ROUTING", "Scan", "Span", "is_ambiguous", "scan"]
 
 MAX_DEPTH = 100
 MAX_DIGITS = 1000
@@ -190,7 +190,7 @@ class _Reader:
     def _check_key(self, key: str) -> None:
         if key in self.members:
             raise InvalidBody("a key is given twice", key, "repeated_key")
-        if key not in _KNOWN_KEYS and key.casefold() in _KNOWN_KEYS:
+        if is_ambiguous(key):
             raise InvalidBody("a key differs from a known one only by case", key, "ambiguous_key")
 
     def _skip_space(self) -> None:
@@ -199,6 +199,15 @@ class _Reader:
 
     def _peek(self) -> str:
         return self.text[self.at : self.at + 1]
+
+
+def is_ambiguous(key: str) -> bool:
+    """Whether a top-level key is none that is known, but for case: some readers would take it for that one.
+
+    >>> is_ambiguous("Max_Tokens"), is_ambiguous("max_tokens"), is_ambiguous("mine")
+    (True, False, False)
+    """
+    return key not in _KNOWN_KEYS and key.casefold() in _KNOWN_KEYS
 
 
 class _Unvouched(ValueError):
