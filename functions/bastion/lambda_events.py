@@ -106,15 +106,22 @@ def _plain_multi_headers(
     return plain
 
 
+_PORT_DIGITS = 5
+
+
 def _usable(name: str, value: str, context: Mapping[str, Any]) -> str | None:
     """The value; for a Host that Mangum cannot take apart (IPv6, an odd port) the API's own name."""
     match name.lower():
         case "host":
-            host, _, port = value.partition(":")
-            return value if host and (not port or port.isdecimal()) else context.get("domainName")
+            host, colon, port = value.partition(":")
+            return value if host and (not colon or _is_port(port)) else context.get("domainName")
         case "x-forwarded-port":
-            return value if value.isdecimal() else None
+            return value if _is_port(value) else None
     return value
+
+
+def _is_port(text: str) -> bool:
+    return len(text) <= _PORT_DIGITS and text.isascii() and text.isdecimal()
 
 
 def ascii_headers(app: App) -> App:

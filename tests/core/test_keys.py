@@ -40,3 +40,10 @@ def test_any_other_text_gives_no_hint_but_a_hash(text):
 def test_an_account_id_that_would_not_fit_into_a_key_is_refused(account):
     with pytest.raises(ValueError, match="account id"):
         check_account_id(account)
+
+
+def test_a_key_of_an_account_that_cannot_be_gives_no_hint(monkeypatch):
+    monkeypatch.setattr("contextshift.keys.check_account_id", lambda account: account)
+    for account in ("a" * 65, "_a", "a" * 2_050):
+        assert account_hint(new_key(account, lambda _: bytes(20))) is None
+    assert account_hint(new_key("a" * 64, lambda _: bytes(20))) == "a" * 64

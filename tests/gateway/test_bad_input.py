@@ -98,6 +98,14 @@ def test_bad_input_is_refused_by_code_and_path(world: World, path: str, body: An
     assert world.audit("c").status_code == 404
 
 
+def test_a_routing_header_is_given_once(world: World):
+    twice = [("x-bastion-routing", "{}"), ("x-bastion-routing", '{"regions": ["us"]}')]
+    sent = [("authorization", "Bearer sk-acme"), *twice]
+    answer = world.client.post(world.url + "/v1/chat/completions", json=chat(("user", 1)), headers=sent)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "X-Bastion-Routing")
+    assert not world.upstream.calls
+
+
 @pytest.mark.parametrize("header", ["x", "[]", '{"headroom": NaN}', '{"unknown": 1}', '{"a": 1, "a": 1}', "é"])
 def test_a_bad_routing_header_is_named(world: World, header: str):
     answer = world.post(chat(("user", 1)), **{"X-Bastion-Routing": header.encode("latin-1")})

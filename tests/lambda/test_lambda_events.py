@@ -81,9 +81,10 @@ def test_a_missing_address_is_no_failure(identity: dict[str, Any] | None) -> Non
     assert scope_of(rest)["client"] == scope_of(http)["client"] == expected
 
 
-def test_an_odd_port_and_null_header_values_are_left_out() -> None:
+@pytest.mark.parametrize("port", ["https", "9" * 5_000, "²", ""])
+def test_an_odd_port_and_null_header_values_are_left_out(port: str) -> None:
     event = load_event("http-health")
-    event["headers"] |= {"x-forwarded-port": "https", "x-null": None, "x-number": 7}
+    event["headers"] |= {"x-forwarded-port": port, "host": f"api.example:{port}", "x-null": None, "x-number": 7}
     headers = {name.decode(): value.decode() for name, value in scope_of(event)["headers"]}
     assert headers["x-number"] == "7"
     assert not {"x-forwarded-port", "x-null"} & headers.keys()

@@ -10,7 +10,7 @@ from bastion.problems import BodyTooLarge
 from bastion.wire.openai_chat import ROUTING_HEADER, OpenAIChat, read_messages, read_overrides
 from contextshift.audit import INCLUDES
 from contextshift.body import JsonBody, parse_body
-from contextshift.errors import InvalidInput
+from contextshift.errors import InvalidInput, InvalidSetting
 from contextshift.planner import Call
 from contextshift.ports import Access
 from contextshift.settings import Overrides
@@ -59,7 +59,10 @@ async def read_json(request: Request, limit: int) -> JsonBody:
 
 def read_overrides_of(request: Request, routing: object) -> Overrides:
     """Return a request's settings: what its body says, else its header. Raises InvalidSetting."""
-    return read_overrides(routing, request.headers.get(ROUTING_HEADER))
+    given = request.headers.getlist(ROUTING_HEADER)
+    if len(given) > 1:
+        raise InvalidSetting("may be given once", ROUTING_HEADER)
+    return read_overrides(routing, given[0] if given else None)
 
 
 async def read_call(request: Request, access: Access, limit: int) -> Call:

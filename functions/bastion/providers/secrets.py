@@ -23,6 +23,8 @@ _CONNECT_SECONDS = 1.0
 _READ_SECONDS = 3.0
 _TRIES = 2
 _REMEMBERED = 256
+_CLIENTS = 4
+"""Clients that are kept, about 11 MB each: accounts name the regions."""
 _PASSING = ("Throttl", "TooManyRequests", "RequestLimitExceeded", "InternalService", "InternalServer", "Unavailable")
 """Beginnings, or parts, of the error codes that repeating may cure."""
 
@@ -32,7 +34,7 @@ class AwsSecrets:
 
     def __init__(self, endpoint: str | None = None) -> None:
         self._endpoint = endpoint
-        self._clients: dict[tuple[str, str | None], Any] = {}
+        self._clients: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
         self._making = threading.Lock()
 
     async def read(self, place: SecretPlace) -> str:
@@ -54,11 +56,13 @@ class AwsSecrets:
 
     def _client(self, place: SecretPlace) -> Any:
         """Return the client of a service in the region that an ARN names, else in our own."""
-        region = _region_of(place.name)
+        which = place.service, _region_of(place.name)
         with self._making:
-            if (place.service, region) not in self._clients:
-                self._clients[place.service, region] = self._made(place.service, region)
-            return self._clients[place.service, region]
+            client = self._clients.pop(which, None) or self._made(*which)
+            self._clients[which] = client
+            while len(self._clients) > _CLIENTS:
+                self._clients.popitem(last=False)
+            return client
 
     def _made(self, service: str, region: str | None) -> Any:
         import boto3

@@ -19,8 +19,9 @@ SCOPES = ("call", "audit", "preview", "admin")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _SECRET = 32
 _CHECK = 6
-_ACCOUNT = re.compile(r"[a-z0-9](?:[a-z0-9_]{0,62}[a-z0-9])?\Z")
-_KEY = re.compile(rf"{KEY_PREFIX}-(?P<account>[a-z0-9_]+)-(?P<body>[{_ALPHABET}]{{{_SECRET + _CHECK}}})\Z")
+_ID = "[a-z0-9](?:[a-z0-9_]{0,62}[a-z0-9])?"
+_ACCOUNT = re.compile(rf"{_ID}\Z")
+_KEY = re.compile(rf"{KEY_PREFIX}-(?P<account>{_ID})-(?P<body>[{_ALPHABET}]{{{_SECRET + _CHECK}}})\Z")
 
 
 def check_account_id(account: str) -> str:

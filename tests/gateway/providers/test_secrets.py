@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,3 +110,26 @@ def test_a_start_imports_no_boto3_for_keys_that_stand_in_aws(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_whatever_regions_accounts_name_few_clients_are_kept():
+    class Client:
+        def get_parameter(self, **request: object) -> object:
+            return {"Parameter": {"Value": "sk-1"}}
+
+    made: list[weakref.ref[Client]] = []
+
+    class Counting(AwsSecrets):
+        def _made(self, service: str, region: str | None) -> Client:
+            client = Client()
+            made.append(weakref.ref(client))
+            return client
+
+    secrets = Counting()
+    places = [f"arn:aws:ssm:xx-{n}:1:parameter/k" for n in range(30)]
+    assert {read(secrets, "ssm", place) for place in places} == {"sk-1"}
+    gc.collect()
+    assert len(made) == 30
+    assert sum(one() is not None for one in made) <= 4
+    read(secrets, "ssm", places[-1])
+    assert len(made) == 30

@@ -39,10 +39,12 @@ _SWEEP = """
 DELETE FROM records WHERE epoch = :epoch AND seq < (SELECT cur FROM lives WHERE epoch = :epoch)
 """
 _LIVES = "SELECT 1 FROM lives WHERE account = :account AND chat = :chat AND (expires IS NULL OR expires > :now)"
-# SQLite has no expiry of its own: each sweep takes a few chats whose time is over.
-_EXPIRE = f"""
-DELETE FROM lives WHERE epoch IN (SELECT epoch FROM lives WHERE expires <= :now LIMIT {_EXPIRED_PER_SWEEP})
-"""
+# SQLite has no expiry of its own: each sweep takes a few chats, and audits of chats that stay, whose time is over.
+_EXPIRE = (
+    f"DELETE FROM lives WHERE epoch IN (SELECT epoch FROM lives WHERE expires <= :now LIMIT {_EXPIRED_PER_SWEEP})",
+    f"DELETE FROM records WHERE (epoch, seq) IN "
+    f"(SELECT epoch, seq FROM records WHERE expires <= :now LIMIT {_EXPIRED_PER_SWEEP})",
+)
 
 
 class SqliteAuditStore:
@@ -92,7 +94,8 @@ class SqliteAuditStore:
 
         def work(db: sqlite3.Connection) -> None:
             db.execute(_SWEEP, values)
-            db.execute(_EXPIRE, values)
+            for statement in _EXPIRE:
+                db.execute(statement, values)
 
         await self._database.write(work)
 

@@ -162,7 +162,9 @@ class SqliteChats(SqliteGenerations):
             epoch = living(db, account, chat_id)["epoch"]
             return None if place is None else edit(db, epoch, place, document, expected, now)
 
-        return await self._database.write(work)
+        edited = await self._database.write(work)
+        await self._database.settle()
+        return edited
 
     async def remove(self, account: str, chat_id: str, message: str) -> bool:
         """Remove a message; see `ChatStore.remove`."""
@@ -173,7 +175,9 @@ class SqliteChats(SqliteGenerations):
             query = "DELETE FROM messages WHERE epoch = ? AND branch = ? AND n = ?"
             return place is not None and db.execute(query, (epoch, *place)).rowcount == 1
 
-        return await self._database.write(work)
+        removed = await self._database.write(work)
+        await self._database.settle()
+        return removed
 
     async def load(self, account: str, chat_id: str, branch: str) -> LoadedChat | None:
         """Return what a generation reads, as one snapshot; see `ChatStore.load`."""

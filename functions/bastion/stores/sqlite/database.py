@@ -109,7 +109,10 @@ CREATE TABLE library (
     PRIMARY KEY (account, kind, id)
 );
 """
-_VERSIONS = (_TABLES, _CALIBRATION, _OVERLAYS, _CHATS)
+_EXPIRY = """
+CREATE INDEX records_by_expiry ON records (expires) WHERE expires IS NOT NULL;
+"""
+_VERSIONS = (_TABLES, _CALIBRATION, _OVERLAYS, _CHATS, _EXPIRY)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
 SCHEMA = len(_VERSIONS)
 
@@ -137,7 +140,10 @@ class SqliteDatabase:
         return await self._run("BEGIN IMMEDIATE", work)
 
     async def settle(self) -> None:
-        """Fold the write-ahead log into the file: a deleted text is then in neither. Others' reading may put it off."""
+        """Fold the write-ahead log into the file: a deleted text is then in neither.
+
+        Waits for nobody: while another process reads, the log stays until the next time.
+        """
         await asyncio.get_running_loop().run_in_executor(self._thread, self._checkpoint)
 
     def close(self) -> None:
@@ -154,7 +160,8 @@ class SqliteDatabase:
             with _transaction(self._opened(), begin) as connection:
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
-            raise StoreUnavailable(f"SQLite: {error}") from error
+            # The kind only: what SQLite and the system say names files, and what is in them.
+            raise StoreUnavailable(f"SQLite: {_kind_of(error)}") from error
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -165,13 +172,22 @@ class SqliteDatabase:
 
     def _checkpoint(self) -> None:
         # Another connection is at work: its own close, or the next deletion, folds the log.
-        with contextlib.suppress(sqlite3.OperationalError):
-            self._opened().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(sqlite3.Error, OSError):
+            connection = self._opened()
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY_SECONDS)}")
 
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _kind_of(error: Exception) -> str:
+    return getattr(error, "sqlite_errorname", None) or type(error).__name__
 
 
 def _connect(path: Path) -> sqlite3.Connection:

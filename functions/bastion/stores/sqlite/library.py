@@ -74,7 +74,9 @@ class SqliteLibrary:
 
     async def remove(self, account: str, kind: LibraryKind, id: str) -> bool:
         """Remove one; see `LibraryStore.remove`."""
-        return await self._database.write(lambda db: db.execute(_REMOVE, (account, kind, id)).rowcount == 1)
+        removed = await self._database.write(lambda db: db.execute(_REMOVE, (account, kind, id)).rowcount == 1)
+        await self._database.settle()
+        return removed
 
 
 def _record_of(row: sqlite3.Row) -> LibraryRecord:
