@@ -29,7 +29,7 @@ CORE_LEVELS = [
         "overflow",
         "telling",
     },
-    {"groups", "budget", "body", "ports", "extract", "swipes"},
+    {"groups", "budget", "body", "ports", "extract", "swipes", "references"},
     {"needs"},
     {"protection", "strategies", "catalogue", "calibrating", "chats"},
     {"registry", "hosting", "lore", "model_table", "choosing", "paths"},

@@ -253,6 +253,24 @@ def test_an_account_that_may_not_bring_a_key_is_refused_before_anything_is_store
     assert world.audit("c", key="sk-plain").status_code == 404
 
 
+FILE = {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}, {"type": "text", "text": "w"}]}
+
+
+def test_only_who_opens_the_provider_himself_may_mean_what_it_keeps(world: Keys):
+    response = {"model": "small", "input": "x", "previous_response_id": "resp_1"}
+    messages = [FILE, *long()["messages"]]
+    for path, body in (("/v1/responses", response), ("/v1/chat/completions", {"model": "small", "messages": [FILE]})):
+        assert world.error(world.post(body, path, key="sk-bringer")) == (400, "stateful_not_supported")
+        assert world.post(body, path, key="sk-bringer", **{KEY: THEIRS}).status_code == 200
+    secret = {"api_key": ACCOUNTS, "origin": f"https://{NAME}", "account": "keyed"}
+    world.aws.parameters["/keyed/main"] = json.dumps(secret)
+    assert world.post(response, "/v1/responses", key="sk-keyed").status_code == 200
+    # What is too long for the model would be swapped to the rival, which has no such file.
+    answer = world.post({"model": "small", "messages": messages}, key="sk-keyed")
+    assert answer.json().get("error", {}).get("code", "") != "stateful_not_supported"
+    assert world.calls()[1] == 0
+
+
 @pytest.mark.parametrize("given", ["", "Bearer sk-geheim", "sk-geheim-ü", "sk-geheim, sk-other", "x" * 5000])
 def test_what_is_no_key_is_a_400_that_does_not_quote_it(world: Keys, given):
     raw = {KEY.encode(): given.encode("latin-1")}

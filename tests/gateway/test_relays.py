@@ -117,17 +117,122 @@ def test_the_rules_of_counted_calls_hold(world: World, key: str, body: dict[str,
     assert not world.upstream.calls
 
 
-def test_what_cannot_be_priced_is_not_sent_under_a_cost_ceiling(world: World):
-    assert world.post({"model": "large", "input": "x"}, "/v1/images/generations", key="sk-strict").status_code == 403
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"conversation": {"id": "conv_1"}}, "conversation"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"background": True}, "background"),
+        ({"prompt": {"id": "pmpt_1", "version": "2"}}, "prompt.id"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0].id"),
+        ({"input": [{"role": "user", "content": "x"}, {"id": "msg_1"}]}, "input[1].id"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+            "input[0].content[0].file_id",
+        ),
+        ({"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}, "tools[0].vector_store_ids"),
+        ({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]}, "tools[0].container"),
+        (
+            {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["f"]}}]},
+            "tools[0].container.file_ids",
+        ),
+        (
+            {"tools": [{"type": "image_generation", "input_image_mask": {"file_id": "f"}}]},
+            "tools[0].input_image_mask.file_id",
+        ),
+    ],
+)
+def test_a_response_may_not_lean_on_what_the_provider_keeps(world: World, body: dict[str, Any], path: str):
+    answer = world.post({"model": "large", "input": "x", **body}, "/v1/responses")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "stateful_not_supported")
+    assert answer.json()["error"]["param"] == path
+    assert not world.upstream.calls
+
+
+def test_a_file_that_the_provider_keeps_is_refused_in_a_chat_too(world: World):
+    part = {"type": "file", "file": {"file_id": "file-1"}}
+    answer = world.post({"model": "large", "messages": [{"role": "user", "content": [part]}]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "stateful_not_supported")
+    assert answer.json()["error"]["param"] == "messages[0].content[0].file.file_id"
 
 
 @pytest.mark.parametrize(
-    "body", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "conv_1"}}, {"background": True}]
+    "body",
+    [
+        {"input": '{"file_id": "file-1"}', "store": True, "metadata": {"file_id": "mine"}},
+        {"input": [{"type": "function_call", "arguments": '{"file_id": "f"}', "name": "f", "call_id": "c"}]},
+        {"tools": [{"type": "function", "name": "f", "parameters": {"properties": {"file_id": {"type": "string"}}}}]},
+        {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": []}}], "conversation": None},
+        {
+            "input": [
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "id": "msg_1",
+                    "content": [
+                        {"type": "output_text", "text": "x", "annotations": [{"type": "file_citation", "file_id": "f"}]}
+                    ],
+                }
+            ]
+        },
+    ],
 )
-def test_a_response_may_not_lean_on_what_the_provider_keeps(world: World, body: dict[str, Any]):
-    answer = world.post({"model": "large", "input": "x", **body}, "/v1/responses")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "stateful_not_supported")
-    assert answer.json()["error"]["param"] == next(iter(body))
+def test_what_a_caller_or_a_model_wrote_refers_to_nothing(world: World, body: dict[str, Any]):
+    assert world.post({"model": "large", "input": "x", **body}, "/v1/responses").status_code == 200
+
+
+# -- the ceiling of what a call may cost ---------------------------------------------------------------------
+
+
+HUGE = int("1" + "0" * 900)
+
+
+@pytest.mark.parametrize("key", ["sk-acme", "sk-strict"])
+@pytest.mark.parametrize("limit", [HUGE, -1_000_000_000, 1e6, "9", True, 1_000_000_001, [1]])
+@pytest.mark.parametrize(("route", "name"), [("/responses", "max_output_tokens"), ("/completions", "max_tokens")])
+def test_a_reply_limit_is_a_number_of_tokens(world: World, route: str, name: str, limit: Any, key: str):
+    answer = world.post({"model": "large", "input": "x", name: limit}, "/v1" + route, key=key)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, name)
+    assert not world.upstream.calls
+
+
+PICTURE = {"type": "input_image", "image_url": "https://example.org/a.png"}
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/responses", {"max_output_tokens": 1_000_000}),
+        ("/responses", {"input": "x" * 400, "max_tokens": -1_000_000_000}),
+        ("/embeddings", {"input": "x" * 400, "max_tokens": -1_000_000_000}),
+        ("/responses", {"input": [{"role": "user", "content": [PICTURE]}]}),
+        ("/responses", {"input": [{"type": "something_new", "content": "x"}]}),
+        ("/responses", {"tools": [{"type": "web_search"}]}),
+        ("/responses", {"tools": 5}),
+        ("/embeddings", {"input": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}),
+        ("/completions", {"prompt": "x", "max_tokens": 2, "n": 100}),
+        ("/completions", {"prompt": "x", "max_tokens": 2, "best_of": 100}),
+        ("/completions", {"prompt": ["x"] * 10, "max_tokens": 4}),
+        ("/images/generations", {}),
+        ("/audio/speech", {}),
+    ],
+)
+def test_a_cost_ceiling_holds_against_whatever_may_be_paid_for(world: World, route: str, body: dict[str, Any]):
+    answer = world.post({"model": "large", "input": "x", **body}, "/v1" + route, key="sk-strict")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "model_not_allowed")
+    assert not world.upstream.calls
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/responses", {"input": "x", "max_output_tokens": 1, "max_tokens": 10**9}),
+        ("/completions", {"prompt": [1, 2], "max_tokens": 1}),
+    ],
+)
+def test_text_under_the_ceiling_is_relayed(world: World, route: str, body: dict[str, Any]):
+    assert world.post({"model": "small", **body}, "/v1" + route, key="sk-strict").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/files", "/v1/files/f1/content", "/v1/batches", "/v1/responses/r1", "/threads"])
@@ -151,18 +256,63 @@ def test_a_path_never_means_something_else_to_the_provider(world: World, path: s
     assert not world.upstream.calls
 
 
+FORM = "multipart/form-data; boundary=b0"
+TWICE = form("a")[0].replace(b'name="file"; filename="a.wav"', b'name="model"')
+DISGUISED = [
+    b'name="x"\r\ncontent-disposition: form-data; name="model"',
+    b'name="model"\r\ncontent-disposition: form-data; name="x"',
+    b'name="mod\\el"',
+    b"name=\"x\"; name*=UTF-8''model",
+    b'name="x"; name*0="mod"; name*1="el"',
+    b'name="x"; name="model"',
+    b'NAME="x"; name="model"',
+    b'name="x"; filename="\\"; name="model"; y="z"',
+    b'name=" model"',
+    b"filename=x",
+    b'name="x"\r\ncontent-transfer-encoding: base64',
+    b'name="x"\r\ncontent-type: multipart/mixed; boundary=c',
+    b'name="x"\r\n\r\n\n--b0\ncontent-disposition: form-data; name="model"',
+]
+"""Parts in which some parsers find a model's name and others none."""
+
+
+def part(disposition: bytes, value: bytes) -> bytes:
+    """Return a form with one more part before the model's."""
+    return b"--b0\r\ncontent-disposition: form-data; " + disposition + b"\r\n\r\n" + value + b"\r\n" + form()[0]
+
+
 @pytest.mark.parametrize(
     ("raw", "kind", "code"),
     [
         (*form(None), "missing"),
         (form()[0], "multipart/form-data", "invalid_form"),
         (b"rubbish", "multipart/form-data; boundary=b0", "invalid_form"),
-        (form("a")[0].replace(b'name="file"', b'name="model"'), "multipart/form-data; boundary=b0", "duplicate_key"),
+        (TWICE, FORM, "duplicate_key"),
+        (form("large")[0].replace(b"large", b"x" * 257), FORM, "too_long"),
+        (form("lar\x00ge")[0], FORM, "invalid_value"),
+        (form("large\r\nx")[0], FORM, "invalid_value"),
+        (form("")[0], FORM, "invalid_type"),
+        (form("large")[0] + form("small")[0], FORM, "invalid_form"),
+        (form("large")[0] + b"x", FORM, "invalid_form"),
+        (form("large")[0], FORM + "; boundary=b1", "invalid_form"),
+        (part(b'name="routing"', b"{}"), FORM, "unsupported_field"),
+        *((part(disposition, b"small"), FORM, "invalid_form") for disposition in DISGUISED),
+        (part(b'name="model"; filename="m.txt"', b"large"), FORM, "invalid_type"),
+        (part(b'name="model"\r\ncontent-type: text/plain; charset=utf-16', b"large"), FORM, "invalid_type"),
     ],
 )
 def test_a_form_that_cannot_be_read_is_a_400(world: World, raw: bytes, kind: str, code: str):
     answer = world.post(raw, "/v1/audio/transcriptions", **{"content-type": kind})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("route", ["/images/edits", "/images/variations"])
+def test_a_form_without_a_model_asks_for_the_route_s_default(world: World, route: str):
+    raw, kind = form(None)
+    answer = world.post(raw, "/v1" + route, **{"content-type": kind})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")  # this catalogue lacks it
+    assert read_form(raw, kind, route).model == "dall-e-2"
+    assert read_form(raw, kind, route).sent("another") == raw
 
 
 @given(
@@ -173,19 +323,22 @@ def test_a_form_that_cannot_be_read_is_a_400(world: World, raw: bytes, kind: str
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_form_leaves_as_it_came_but_for_the_model_s_name(model: str, boundary: str, other: str):
     raw, kind = form(model, boundary)
+    path = "/audio/transcriptions"
     if f"--{boundary}".encode() in raw.replace(f"--{boundary}".encode(), b"", 3):
         return
-    read = read_form(raw, kind)
+    read = read_form(raw, kind, path)
     assert read.model == model
     assert read.sent(model) == raw
-    assert read_form(read.sent(other), kind).model == other
+    assert read_form(read.sent(other), kind, path).model == other
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_form_or_invalid_input(raw: bytes):
     try:
         read = read_form(
-            b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\n' + raw, "multipart/form-data; boundary=b"
+            b'--b\r\ncontent-disposition: form-data; name="model"\r\n\r\n' + raw,
+            "multipart/form-data; boundary=b",
+            "/x",
         )
     except InvalidInput:
         return

@@ -41,7 +41,6 @@ STATEFUL = (
 """Roots of what lives on a provider's own storage."""
 _PLAIN_PATH = re.compile(r"(/[A-Za-z0-9_-]+)+")
 """No dots and nothing encoded: what a path means to us is what it means to the provider."""
-_PRICED_BY_TOKENS = ("/responses", "/completions", "/embeddings", "/moderations")
 
 
 class Relayed:
@@ -65,7 +64,6 @@ class Relayed:
             dialect=RelayDialect(path),
             body=body,
             overrides=read_overrides_of(request, routing),
-            priced_by_tokens=path in _PRICED_BY_TOKENS,
             headers=forwarded(request),
             deadline=deadline_of(request),
             provider_key=provider_key_of(request),
@@ -85,6 +83,6 @@ def _read(raw: bytes, path: str, content_type: str) -> tuple[RelayBody, object]:
     if content_type.lower().startswith("multipart/form-data"):
         from bastion.wire.multipart import read_form  # only forms pay for its import
 
-        return read_form(raw, content_type), None
+        return read_form(raw, content_type, path), None
     body = parse_body(raw)
     return read_relayed(body, path), body.value.get("routing")

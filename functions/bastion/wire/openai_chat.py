@@ -15,11 +15,23 @@ from contextshift.errors import InvalidBody, InvalidInput, InvalidMessage, Inval
 from contextshift.messages import KNOWN_ROLES, Message, Role, check_messages
 from contextshift.settings import MOST_TOKENS, Overrides, check_overrides
 
-__all__ = ["MAX_MESSAGES", "ROUTING_HEADER", "OpenAIChat", "check_parameters", "read_messages", "read_overrides"]
+__all__ = [
+    "MAX_MESSAGES",
+    "REPLY_LIMIT",
+    "ROUTING_HEADER",
+    "Field",
+    "OpenAIChat",
+    "check_model_name",
+    "check_parameters",
+    "read_messages",
+    "read_overrides",
+]
 
 MAX_MESSAGES = 10_000
 MAX_MODEL_NAME = 256
 ROUTING_HEADER = "X-Bastion-Routing"
+Field = tuple[Callable[[Any], bool], str]
+"""Which values a parameter takes, and how a client is told."""
 
 
 class OpenAIChat:
@@ -32,11 +44,7 @@ class OpenAIChat:
 def read_messages(body: JsonBody) -> Sequence[Message]:
     """Check a chat completion request and return its messages. Raises InvalidInput naming the field."""
     request = body.value
-    model = request.get("model")
-    if not isinstance(model, str) or not model:
-        raise InvalidInput("model must be the name of a model", "model", _missing_or_wrong(request, "model"))
-    if len(model) > MAX_MODEL_NAME:
-        raise InvalidInput(f"a model's name has at most {MAX_MODEL_NAME} characters", "model", "too_long")
+    check_model_name(request.get("model"))
     messages = request.get("messages")
     if not isinstance(messages, list):
         reason = _missing_or_wrong(request, "messages")
@@ -52,9 +60,18 @@ def read_messages(body: JsonBody) -> Sequence[Message]:
     return messages
 
 
-def check_parameters(request: Mapping[str, Any], path: str = "") -> None:
+def check_model_name(model: object) -> str:
+    """Return the model that a request names. Raises InvalidInput."""
+    if not isinstance(model, str) or not model:
+        raise InvalidInput("model must be the name of a model", "model", "missing" if model is None else "invalid_type")
+    if len(model) > MAX_MODEL_NAME:
+        raise InvalidInput(f"a model's name has at most {MAX_MODEL_NAME} characters", "model", "too_long")
+    return model
+
+
+def check_parameters(request: Mapping[str, Any], path: str = "", fields: Mapping[str, Field] | None = None) -> None:
     """Check the parameters that mean something to us; all others are the provider's. Raises InvalidInput."""
-    for name, (test, expected) in _FIELDS.items():
+    for name, (test, expected) in (_FIELDS if fields is None else fields).items():
         value = request.get(name)
         if value is not None and not test(value):
             raise InvalidInput(f"{name} must be {expected}", path + name, "invalid_type")
@@ -102,6 +119,9 @@ def _is_limit(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
+REPLY_LIMIT: Field = (_is_limit, "a whole number of tokens, 0 to 1,000,000,000")
+
+
 def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
@@ -110,11 +130,11 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_FIELDS: dict[str, Field] = {
     "stream": (_is_bool, "true or false"),
     "stream_options": (_is_object, "an object"),
-    "max_tokens": (_is_limit, "a whole number of tokens, 0 to 1,000,000,000"),
-    "max_completion_tokens": (_is_limit, "a whole number of tokens, 0 to 1,000,000,000"),
+    "max_tokens": REPLY_LIMIT,
+    "max_completion_tokens": REPLY_LIMIT,
     "tools": (_is_objects, "a list of objects"),
     "functions": (_is_objects, "a list of objects"),
     "response_format": (_is_object, "an object"),

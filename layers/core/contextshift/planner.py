@@ -29,6 +29,7 @@ from contextshift.overflow import Overflow
 from contextshift.overlay import overlaid
 from contextshift.ports import Access, Clock, ProviderCall
 from contextshift.recovery import tightened
+from contextshift.references import message_reference, refused
 from contextshift.registry import ContextStrategyRegistry
 from contextshift.relevance import Rater
 from contextshift.report import audit_document
@@ -224,6 +225,11 @@ class Planner:
         catalogue = self.catalogue_of(access)
         model = catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
+        key_provider = check_key(call, settings, model.provider)
+        if (path := message_reference(call.messages)) is not None:
+            if key_provider is None and settings.endpoint(model.provider) is None:
+                raise refused(path)
+            key_provider = model.provider  # nobody else has what is referred to
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
         calibration = access.calibration if settings.calibration == "on" else Calibration()
@@ -237,7 +243,7 @@ class Planner:
             calibration=calibration,
             catalogue=catalogue,
             today=self._today(),
-            key_provider=check_key(call, settings, model.provider),
+            key_provider=key_provider,
         )
 
     def settings(

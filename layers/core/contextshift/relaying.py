@@ -1,7 +1,8 @@
 """Relaying the calls that are not counted: the same keys, model check, headers and event; bytes as they are.
 
 Nothing is measured, so nothing is cut, swapped or audited. What compliance says of the model holds as it does for a
-counted call; a cost ceiling holds against the most that the bytes can cost.
+counted call; a cost ceiling holds against the most that the bytes can cost. What refers to objects that a provider
+keeps is sent only to an account's own place at the provider: the deployment's is everybody's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from contextshift.ledger import Matter
 from contextshift.planner import AnswerReader, Dialect, check_key, outgoing
 from contextshift.ports import Access
 from contextshift.reasons import Passed
+from contextshift.references import refused
 from contextshift.settings import Overrides, Settings
 
 __all__ = ["RelayBody", "RelayCall", "relay"]
@@ -41,7 +43,19 @@ class RelayBody(Protocol):
 
     @property
     def reply(self) -> int | None:
-        """The reply limit it asks for, in tokens."""
+        """The reply limit it asks for, in tokens; of each of its replies."""
+
+    @property
+    def replies(self) -> int:
+        """How many replies it asks for."""
+
+    @property
+    def only_text(self) -> bool:
+        """Whether text is all that is paid for: not so for pictures, sound, and what the provider adds by itself."""
+
+    @property
+    def reference(self) -> str | None:
+        """The path of what refers to an object that a provider keeps, None where nothing does."""
 
     def sent(self, upstream_name: str) -> bytes:
         """Return the bytes to send, for the model as its provider calls it."""
@@ -55,8 +69,6 @@ class RelayCall:
     dialect: Dialect
     body: RelayBody
     overrides: Overrides
-    priced_by_tokens: bool = True
-    """Whether its text is all that is paid for: not so for pictures and sound."""
     headers: Mapping[str, str] = field(default_factory=dict)
     deadline: float | None = None
     provider_key: str | None = field(default=None, repr=False)
@@ -94,13 +106,15 @@ class _Relayed:
 async def relay(exchange: Exchange, call: RelayCall) -> Answer:
     """Relay one call; its answer is streamed, whatever it is.
 
-    Raises ModelNotFound or ModelNotAllowed before anything is sent; after that, CallFailed.
+    Raises ModelNotFound, ModelNotAllowed or InvalidInput before anything is sent; after that, CallFailed.
     """
     planner, access = exchange.planner, call.access
     settings = replace(planner.settings(access, call.overrides), chat_id=None)
     model = planner.catalogue_of(access).resolve(call.body.model)
     check_allowed(model, settings.compliance, access.models)
-    check_key(call, settings, model.provider)
+    own = check_key(call, settings, model.provider) is not None or settings.endpoint(model.provider) is not None
+    if call.body.reference is not None and not own:
+        raise refused(call.body.reference)
     _check_cost(call, model, settings)
     relayed = _Relayed(exchange, call, model, settings)
     async with relayed.course.ending_on_failure():
@@ -115,7 +129,8 @@ async def relay(exchange: Exchange, call: RelayCall) -> Answer:
 
 def _check_cost(call: RelayCall, model: Model, settings: Settings) -> None:
     """Raise ModelNotAllowed where the ceiling may be broken: a token is a byte or more, other media cannot be told."""
-    reserve = reserve_for(model, call.body.reply, settings.reserve_tokens)
-    told = call.priced_by_tokens or settings.compliance.max_cost_usd is None
-    if not told or cost_fault(model, settings.compliance, call.body.size, reserve):
+    body, rules = call.body, settings.compliance
+    reserve = reserve_for(model, body.reply, settings.reserve_tokens) * body.replies
+    told = rules.max_cost_usd is None or body.only_text
+    if not told or cost_fault(model, rules, body.size, reserve):
         raise ModelNotAllowed(model.name, str(Passed.COST))
