@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contextshift.overflow import LONGEST_MESSAGE, Overflow, OverflowKind, recognise
+from contextshift.overflow import LONGEST_MESSAGE, MOST_TOKENS, Overflow, OverflowKind, recognise
 from contextshift.overflow_wordings import CONTEXT, RATES, REQUEST, compiled
 from core.counting import steps
 from core.overflow_answers import CONTEXT_MESSAGES, OTHER_ERRORS, REQUEST_MESSAGES, SHAPES
@@ -40,7 +40,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
 documents = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys | st.text(max_size=5), inner, max_size=5)
 )
-counts = st.integers(0, 10**15 - 1)
+counts = st.integers(0, MOST_TOKENS)
 
 ENDLESS: list[object] = []
 ENDLESS += [ENDLESS, ENDLESS]
@@ -218,6 +218,15 @@ def test_llama_cpp_gives_its_numbers_as_fields_also_inside_ollamas_text():
     overflow = Overflow(OverflowKind.CONTEXT, 512, 2622, 2622)
     assert recognise(400, {"error": error}) == overflow
     assert recognise(400, {"error": json.dumps({"error": error})}) == overflow
+
+
+@given(st.integers(MOST_TOKENS + 1, 10**15 - 1), counts)
+def test_what_cannot_be_a_number_of_tokens_is_not_read(absurd, limit):
+    message = f"prompt is too long: {absurd} tokens > {limit} maximum"
+    assert recognise(400, {"error": {"message": message}}) == Overflow(OverflowKind.CONTEXT, limit)
+    for prompt in (absurd, 10**400, -1, True, float("nan"), "9"):
+        assert recognise(400, {"error": {"message": "x", "n_prompt_tokens": prompt, "n_ctx": 100}}) is None
+        assert recognise(400, {"error": {"message": "x", "n_prompt_tokens": 200, "n_ctx": absurd}}) is None
 
 
 def test_litellm_shows_the_bytes_of_an_answer_with_more_text_behind():

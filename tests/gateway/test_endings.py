@@ -119,7 +119,11 @@ def test_a_bug_on_the_way_ends_the_audit_too(tmp_path: Path):
     audits = MemoryAuditStore(FixedClock(time.time()))
     ports = Ports(accounts=MemoryAccounts(), audits=audits, providers={"main": Broken()})
     for world in worlds(tmp_path, ports=ports):
-        assert world.post(request()).status_code == 500
+        answer = world.post(request())
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
+        assert answer.headers["x-bastion-generation-id"]
+        relayed = world.post({"model": "large", "input": "x"}, "/v1/embeddings")
+        assert (relayed.status_code, bool(relayed.headers["x-bastion-generation-id"])) == (500, True)
         audit = world.audit("c").json()
         assert (audit["status"], audit["error_code"]) == ("failed", "INTERNAL_ERROR")
 

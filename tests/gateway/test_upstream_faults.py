@@ -155,6 +155,36 @@ def test_an_overflow_inside_a_200_answer_is_recognised_too(world: World):
     assert world.post(request()).headers["x-bastion-context-truncated"] == "true"
 
 
+ABSURD = ["1" + "0" * 400, "-5", "true", "1e999", "NaN", '"9"', "1000000000001", "[1]"]
+
+
+@pytest.mark.parametrize("number", ABSURD)
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
+def test_absurd_usage_costs_nobody_an_answer(world: World, number: str, name: str):
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
+    if name == "cached_tokens":
+        usage["prompt_tokens_details"] = {name: "?"}
+    else:
+        usage[name] = "?"
+    body = completion(usage=usage).replace(b'"?"', number.encode())
+    world.upstream.body = body
+    answer = world.post(request())
+    assert (answer.status_code, answer.content) == (200, body)
+    assert ended(world)["status"] == "completed"
+    events = b"data: " + b"".join(body.split(b"\n")) + b"\n\ndata: [DONE]\n\n"
+    world.upstream.headers, world.upstream.body = [("content-type", "text/event-stream")], stream(events)
+    assert world.post(request(stream=True)).content == events
+    assert ended(world)["status"] == "completed"
+
+
+@pytest.mark.parametrize("number", ABSURD)
+def test_absurd_numbers_of_a_refusal_pass_with_it(world: World, number: str):
+    refusal = b'{"error":{"message":"x","n_prompt_tokens":%s,"n_ctx":100}}' % number.encode()
+    world.upstream.then(refusal, 400)
+    answer = world.post(request())
+    assert (answer.status_code, answer.content) == (400, refusal)
+
+
 # -- answers that make no sense -------------------------------------------------------------------------------
 
 

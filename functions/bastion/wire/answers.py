@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["JsonReader", "SilentReader", "StreamReader", "read_usage", "reader_for", "relay_reader_for"]
 
+_MOST_TOKENS = 10**12
+"""A number above is no number of tokens."""
 _MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one server-sent event beyond which it is passed on but not read."""
 
@@ -158,4 +160,5 @@ class StreamReader:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a number of tokens; None for what cannot be one, so that nothing is reckoned with it."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None

@@ -62,7 +62,7 @@ class Course:
 
     @contextlib.asynccontextmanager
     async def ending_on_failure(self) -> AsyncIterator[None]:
-        """Whatever breaks off what is done inside, end the call; an error of ours becomes CallFailed."""
+        """Whatever breaks off what is done inside, end the call; an error becomes CallFailed, and a bug a log line."""
         try:
             yield
         except ContextShiftError as error:
@@ -71,9 +71,11 @@ class Course:
         except asyncio.CancelledError:
             await self.cancelled()
             raise
-        except Exception:
+        except Exception as error:
+            self.ledger.fault(error)
             await self._end(AuditStatus.FAILED, "INTERNAL_ERROR")
-            raise
+            cause = ContextShiftError("internal error")
+            raise CallFailed(cause, self.ending.headers(), self.ending.decision) from error
 
     async def cancelled(self) -> None:
         """End as broken off by the client."""

@@ -20,7 +20,7 @@ from contextshift.course import CallFailed, Course, Relay
 from contextshift.errors import ContextShiftError, ProviderBroken
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
-from contextshift.ledger import Ledger, Matter
+from contextshift.ledger import Ledger, Matter, fault_event
 from contextshift.measuring import Measure, Question
 from contextshift.planner import AnswerReader, Call, Planned, Planner, outgoing
 from contextshift.ports import Access, AuditWriter, Clock, EventLog, Provider, ProviderCall, Random
@@ -92,12 +92,8 @@ class Exchange:
             self._calibrator.observe(access, used.model.name, used.counter.profile, used.prompt, reported)
 
     def fault(self, error: Exception, generation_id: str) -> None:
-        """Log a bug: its kind and its place, never its message."""
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place else ""
-        self._log.emit({"event": "fault", "generation_id": generation_id, "error": type(error).__name__, "at": where})
+        """Log a bug."""
+        self._log.emit(fault_event(error, generation_id))
 
     def deadline(self, latest: float | None) -> float:
         """Return when the answer must be complete: the client's deadline, or ours if it comes first."""

@@ -21,7 +21,7 @@ from contextshift.planner import Planned
 from contextshift.ports import Access, AuditEnd, AuditRecord, AuditWriter, Clock, Commit, EventLog, Ticket
 from contextshift.settings import Settings
 
-__all__ = ["Finish", "Ledger", "Matter", "Prepare", "actual_cost"]
+__all__ = ["Finish", "Ledger", "Matter", "Prepare", "actual_cost", "fault_event"]
 
 Prepare = Callable[[Ticket, AuditRecord, Sequence[bytes], int], Awaitable[Commit]]
 """Writes a first audit, to be kept until some epoch second, and makes it its chat's newest."""
@@ -157,6 +157,10 @@ class Ledger:
             self._ending = asyncio.create_task(self._write_end(end))
         await asyncio.shield(self._ending)
 
+    def fault(self, error: Exception) -> None:
+        """Log a bug."""
+        self._log.emit(fault_event(error, self.generation_id))
+
     async def _write_end(self, end: AuditEnd) -> None:
         if (self._open or self._owed) and self._ticket is not None:
             try:
@@ -207,8 +211,17 @@ def actual_cost(model: Model, usage: Mapping[str, Any]) -> float | None:
     prices = prices_for(model, prompt)
     if prices is None:
         return None
-    cached = usage.get("cached_tokens") or 0
+    cached = min(usage.get("cached_tokens") or 0, prompt)
     return usd((prompt - cached) * prices.input + cached * prices.cached_input + completion * prices.output)
+
+
+def fault_event(error: Exception, generation_id: str) -> dict[str, Any]:
+    """Return the event of a bug: its kind and its place, never its message."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{place.tb_frame.f_code.co_name}:{place.tb_lineno}" if place else ""
+    return {"event": "fault", "generation_id": generation_id, "error": type(error).__name__, "at": where}
 
 
 async def _quietly(audits: AuditWriter, ticket: Ticket) -> None:

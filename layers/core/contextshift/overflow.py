@@ -29,6 +29,8 @@ MOST_PARTS = 24
 """Values of one answer that are looked at; real ones have at most ten."""
 LONGEST_MESSAGE = 2_000
 """Characters of a message in which a wording is looked for."""
+MOST_TOKENS = 10**12
+"""A number above is no number of tokens: it is not read."""
 LONGEST_DOCUMENT = 65_536
 """Characters of a text that is read as JSON: a gateway passing on a provider's document as text."""
 REFUSING = frozenset({400, 413, 422, 424, 429, 500, 502})
@@ -213,15 +215,15 @@ def _told(part: _Part) -> Overflow | None:
         return _overflow(OverflowKind.CONTEXT, numbers)
     if (numbers := _matched(REQUEST, message)) is not None:
         return _overflow(OverflowKind.REQUEST, numbers)
-    if (numbers := _matched(RATES, message)) is not None and numbers["requested"] > numbers["limit"]:
-        return _overflow(OverflowKind.REQUEST, numbers)
+    if (numbers := _matched(RATES, message)) is not None and numbers.keys() >= {"limit", "requested"}:
+        return _overflow(OverflowKind.REQUEST, numbers) if numbers["requested"] > numbers["limit"] else None
     return None
 
 
 def _counted(document: dict[str, Any]) -> Overflow | None:
     """llama.cpp gives its numbers as fields."""
     prompt, limit = document.get("n_prompt_tokens"), document.get("n_ctx")
-    if type(prompt) is int and type(limit) is int and prompt >= limit > 0:
+    if type(prompt) is int and type(limit) is int and MOST_TOKENS >= prompt >= limit > 0:
         return Overflow(OverflowKind.CONTEXT, limit, prompt, prompt)
     return None
 
@@ -230,7 +232,9 @@ def _matched(table: tuple[Wording, ...], message: str) -> dict[str, int] | None:
     found = next(filter(None, (pattern.match(message) for pattern in compiled(table))), None)
     if found is None:
         return None
-    return {name: int(digits.replace(",", "")) for name, digits in found.groupdict().items() if digits is not None}
+    said = found.groupdict().items()
+    numbers = {name: int(digits.replace(",", "")) for name, digits in said if digits is not None}
+    return {name: number for name, number in numbers.items() if number <= MOST_TOKENS}
 
 
 def _overflow(kind: OverflowKind, numbers: dict[str, int]) -> Overflow:
