@@ -116,7 +116,12 @@ def test_without_numbers_a_quarter_less_is_tried(world: World):
     assert len(world.upstream.last.json["messages"]) < 4
 
 
-@pytest.mark.parametrize("before", [b"", b": processing\n\n", b'data: {"choices":[],"prompt_filter_results":[]}\n\n'])
+ROLE = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    "before", [b"", b": processing\n\n", b'data: {"choices":[],"prompt_filter_results":[]}\n\n', ROLE]
+)
 def test_b48_an_overflow_inside_a_200_stream_is_a_json_400(world: World, before: bytes):
     event = b"data: " + json.dumps({"choices": [], **json.loads(REFUSAL)}).encode() + b"\n\n"
     world.upstream.headers, world.upstream.body = [("content-type", "text/event-stream")], stream(before, event)
@@ -124,6 +129,26 @@ def test_b48_an_overflow_inside_a_200_stream_is_a_json_400(world: World, before:
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/json")
     assert answer.json()["error"]["code"] == "context_length_exceeded"
     assert ended(world)["status"] == "failed"
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_b48_an_error_beside_an_empty_choice_is_one_too(world: World, streams: bool):
+    empty = {"index": 0, "delta" if streams else "message": {"content": ""}, "finish_reason": "error"}
+    error = json.loads(REFUSAL)["error"]
+    for answer in ({"choices": [empty], "error": error}, {"choices": [{**empty, "error": error}]}):
+        if streams:
+            events = b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"
+            world.upstream.then(stream(events), content_type="text/event-stream")
+        else:
+            world.upstream.then(json.dumps(answer).encode())
+        assert world.post(request(stream=streams)).headers["x-bastion-context-truncated"] == "true"
+
+
+def test_a_stream_whose_lines_end_with_a_carriage_return_is_not_held(world: World):
+    events = [event.replace(b"\n", b"\r") for event in EVENTS]
+    world.upstream.headers, world.upstream.body = [("content-type", "text/event-stream")], stream(*events)
+    assert world.post(request(stream=True)).content == b"".join(events)
+    assert ended(world)["usage"]["prompt_tokens"] == 40
 
 
 def test_b48_or_one_recovery_of_which_the_client_sees_only_the_second_stream(world: World):

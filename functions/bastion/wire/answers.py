@@ -10,6 +10,9 @@ __all__ = ["JsonReader", "SilentReader", "StreamReader", "read_usage", "reader_f
 
 _MOST_TOKENS = 10**12
 """A number above is no number of tokens."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NO_CONTENT = frozenset(("role", "name"))
+"""Members of a delta that say who speaks, and nothing yet."""
 _MAX_EVENT = 4 * 1024 * 1024
 """Bytes of one server-sent event beyond which it is passed on but not read."""
 
@@ -76,13 +79,14 @@ class JsonReader:
         self.failure: object = None
         self.begun = False
         self.answer: dict[str, Any] | None = None
-        self._body = b""
+        self._body = bytearray()
         self._unread = False
 
     def feed(self, chunk: bytes) -> None:
         """Take more of the body."""
         if self._most is not None and len(self._body) + len(chunk) > self._most:
-            self._unread, self._body = True, b""
+            self._unread = True
+            self._body.clear()
         if not self._unread:
             self._body += chunk
 
@@ -99,16 +103,24 @@ class JsonReader:
             self.error, self.failure = "UPSTREAM_NOT_JSON", answer
             return
         self.answer = answer
-        self.begun = bool(answer.get("choices"))
         self.usage = read_usage(answer.get("usage"))
-        if answer.get("error"):
+        failure = _failure(answer)
+        if failure is not None:
             self.error = "UPSTREAM_ERROR"
+        self.begun = bool(answer.get("choices")) if failure is None else any(map(_says, _choices(answer)))
         if not self.begun:
-            self.failure = answer
+            self.failure = answer if failure is None else failure
 
 
 class StreamReader:
-    """Reads server-sent events as they pass (HTML standard, section 9.2), however they are cut into chunks."""
+    """Reads server-sent events as they pass (HTML standard, section 9.2), however they are cut into chunks.
+
+    Content begins with the first choice that says something, or that ends: what comes before it, such as the role
+    alone or a comment, can still be followed by an error in its place. Once an error came, nothing begins any more.
+    """
+
+    _reads_all = False
+    """Whether every event is wanted, or after the first content only what tells of usage and errors."""
 
     def __init__(self) -> None:
         self.usage: dict[str, Any] | None = None
@@ -116,47 +128,117 @@ class StreamReader:
         self.failure: object = None
         self.begun = False
         self._line = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0
+        self._kind = b""
+        self._first = True
+        self._after_return = False
         self._skipping = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take more of the stream."""
-        *lines, rest = chunk.split(b"\n")
+        """Take more of the stream. A line ends with a line feed, a carriage return, or both."""
+        if not chunk:
+            return
+        if self._after_return and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        self._after_return = chunk.endswith(b"\r")
+        *lines, rest = chunk.splitlines(keepends=True) or [b""]
+        if rest.endswith((b"\n", b"\r")):
+            lines, rest = [*lines, rest], b""
         for line in lines:
             self._line += line
-            if not self._skipping:
-                self._read(bytes(self._line))
+            ended = bytes(self._line).rstrip(b"\r\n")
             self._line.clear()
-            self._skipping = False
+            self._take_line(ended)
         self._line += rest
-        if len(self._line) > _MAX_EVENT:
-            self._line.clear()
-            self._skipping = True
-            self.begun = True
+        if len(self._line) + self._size > _MAX_EVENT:
+            self._skip()
 
     def end(self) -> None:
-        """Read what stands after the last line's end."""
-        self.feed(b"\n")
+        """Read what stands after the last line's end, and the event that no empty line ended."""
+        self.feed(b"\n\n")
 
-    def _read(self, line: bytes) -> None:
-        if not line.startswith(b"data:"):
-            return
-        if self.begun and b'"usage"' not in line and b'"error"' not in line:
+    def _skip(self) -> None:
+        """Let the rest of an event pass unread."""
+        self._line.clear()
+        self._data, self._size = [], 0
+        self._skipping = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self.begun = self.begun or self.failure is None
+
+    def _take_line(self, line: bytes) -> None:
+        if self._first:
+            self._first, line = False, line.removeprefix(_BYTE_ORDER_MARK)
+        if not line:
+            self._dispatch()
+        elif not self._skipping:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._size += len(value) + 1
+            elif name == b"event":
+                self._kind = value.removeprefix(b" ")
+
+    def _dispatch(self) -> None:
+        """Read the event that an empty line ends."""
+        data, kind = b"\n".join(self._data), self._kind
+        self._data, self._size, self._kind, self._skipping = [], 0, b"", False
+        failed = kind == b"error"
+        if not data or not (failed or self._wants(data)):
             return
         try:
-            event = json.loads(line[5:])
+            event = json.loads(data)
         except (ValueError, RecursionError):
-            self.begun = True  # ``[DONE]``, or nothing that we could judge
-            return
+            event = data.decode("utf-8", "replace")
         if isinstance(event, dict):
-            self._take(event)
+            self._take(event, failed=failed)
+        elif failed:
+            self._fail(event)
+        elif isinstance(event, str):
+            self._begin()  # ``[DONE]``, or nothing that we could judge
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _wants(self, data: bytes) -> bool:
+        return self._reads_all or not self.begun or b'"usage"' in data or b'"error"' in data
+
+    def _take(self, event: dict[str, Any], *, failed: bool = False) -> None:
         whole = event.get("response")  # the Responses API's last event holds the answer
         usage = whole.get("usage") if isinstance(whole, dict) else event.get("usage")
         self.usage = read_usage(usage) or self.usage
-        if event.get("error") or event.get("type") in ("error", "response.failed"):
-            self.error, self.failure = "UPSTREAM_STREAM_ERROR", event
-        self.begun = self.begun or bool(event.get("choices"))
+        failure = _failure(event)
+        if failure is not None or failed or event.get("type") in ("error", "response.failed"):
+            self._fail(event if failure is None else failure)
+        elif any(_says(choice) or _ends(choice) for choice in _choices(event)):
+            self._begin()
+
+    def _fail(self, failure: object) -> None:
+        self.error, self.failure = "UPSTREAM_STREAM_ERROR", failure
+
+
+def _failure(answer: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what says that an answer or an event failed: of itself, or of one of its choices (as OpenRouter does)."""
+    if answer.get("error"):
+        return answer
+    errors = [choice["error"] for choice in _choices(answer) if choice.get("error")]
+    return {"error": errors[0]} if errors else None
+
+
+def _says(choice: dict[str, Any]) -> bool:
+    """Whether a choice says more than who speaks: text, reasoning, a tool's call, sound, or what we do not know."""
+    said = choice.get("delta") or choice.get("message") or choice.get("text")
+    if not isinstance(said, dict):
+        return bool(said)
+    return any(value for name, value in said.items() if name not in _NO_CONTENT)
+
+
+def _ends(choice: dict[str, Any]) -> bool:
+    return choice.get("finish_reason") not in (None, "error")
+
+
+def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    choices = answer.get("choices")
+    return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
 
 
 def _count(value: object) -> int | None:

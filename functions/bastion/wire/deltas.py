@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +25,8 @@ class OpenAIDeltas:
 class _Chunks(StreamReader):
     """Reads every event of a stream."""
 
+    _reads_all = True
+
     def __init__(self) -> None:
         super().__init__()
         self._chunks: list[Mapping[str, Any]] = []
@@ -35,18 +36,11 @@ class _Chunks(StreamReader):
         chunks, self._chunks = self._chunks, []
         return chunks
 
-    def _read(self, line: bytes) -> None:
-        if not line.startswith(b"data:"):
-            return
-        try:
-            event = json.loads(line[5:])
-        except (ValueError, RecursionError):
-            self.begun = True  # ``[DONE]``, or nothing that we could judge
-            return
-        if isinstance(event, dict):
-            self._take(event)
-            if isinstance(event.get("choices"), list) and not event.get("error"):
-                self._chunks.append(event)
+    def _take(self, event: dict[str, Any], *, failed: bool = False) -> None:
+        before = self.failure
+        super()._take(event, failed=failed)
+        if isinstance(event.get("choices"), list) and self.failure is before:
+            self._chunks.append(event)
 
 
 class _Whole(JsonReader):

@@ -1,7 +1,9 @@
 """One request to a provider: repeated only where that is safe, and read as far as its client need not see it.
 
 A buffered answer is read whole. Of a stream, what comes before the first content is held back, so that an error
-in its place can still become a status and a body of its own.
+in its place can still become a status and a body of its own. So a comment before the first content is held back too:
+it could only follow a head with status 200, which an error could then no longer take back. Who waits long for a first
+token sees nothing until then; what keeps a connection open meanwhile is between the hosts.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Relay:
         if chunk is None:
             await self._close()
             raise StopAsyncIteration
-        self.unfinished_event = not chunk.endswith((b"\n\n", b"\r\n\r\n"))
+        self.unfinished_event = not chunk.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
         return chunk
 
     async def _fresh(self) -> bytes | None:
