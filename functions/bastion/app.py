@@ -10,12 +10,12 @@ from typing import cast
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from bastion.auth import Authenticator
+from bastion.cors import cors
 from bastion.endpoints.chat_completions import ChatCompletions
 from bastion.endpoints.chats import Chats
 from bastion.endpoints.context_audit import ContextAudits
@@ -30,7 +30,6 @@ from bastion.endpoints.settings import SettingsEndpoint
 from bastion.problems import MethodNotAllowed, RouteNotFound
 from bastion.respond import problem_reply
 from bastion.telemetry import JsonEventLog, Telemetry
-from contextshift import headers
 from contextshift.chats import ChatStore, LibraryStore
 from contextshift.errors import ContextShiftError
 from contextshift.exchange import Exchange
@@ -42,23 +41,8 @@ from contextshift.rehearsal import Rehearsal
 
 __all__ = ["Services", "create_app"]
 
-_RATE_LIMITS = tuple(
-    f"x-ratelimit-{what}-{unit}" for what in ("limit", "remaining", "reset") for unit in ("requests", "tokens")
-)
 _CHAT = "/api/v2/chats/{chat_id}"
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-_EXPOSED = (
-    headers.WARNING,
-    headers.TRUNCATED,
-    headers.TOKENS,
-    headers.SETTINGS,
-    headers.GENERATION_ID,
-    "x-request-id",
-    "x-should-retry",
-    "retry-after",
-    "retry-after-ms",
-    *_RATE_LIMITS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +81,7 @@ def create_app(services: Services) -> Starlette:
     app = Starlette(
         routes=_routes(services, generations, rehearsal),
         middleware=[
-            Middleware(
-                CORSMiddleware,
-                allow_origins=services.cors_origins,
-                allow_methods=_METHODS,
-                allow_headers=["*"],
-                expose_headers=_EXPOSED,
-                max_age=600,
-            ),
+            cors(services.cors_origins),
             Middleware(Telemetry, log=services.log),
         ],
         exception_handlers={ContextShiftError: _on_problem, HTTPException: _on_http_exception},
@@ -221,8 +198,19 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        problem: ContextShiftError = MethodNotAllowed(f"{request.method} is not a method of this route")
-    else:
-        problem = RouteNotFound(f"Unknown request URL: {request.method} {request.url.path}")
-    return cast("Response", problem_reply(problem, request.url.path))
+    path = request.url.path
+    if error.status_code != 405:
+        return cast("Response", problem_reply(RouteNotFound(f"Unknown request URL: {request.method} {path}"), path))
+    reply = problem_reply(MethodNotAllowed(f"{request.method} is not a method of this route"), path)
+    reply.headers = [*reply.headers, ("allow", ", ".join(sorted(_allowed(request))))]
+    return cast("Response", reply)
+
+
+def _allowed(request: Request) -> set[str]:
+    """Return the methods of a path, of all the routes that it has."""
+    matching = [
+        route
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    return {method for route in matching for method in route.methods or ()}

@@ -15,6 +15,7 @@ from contextshift.errors import ContextShiftError
 
 __all__ = [
     "BUFFERED",
+    "CLIENT_GONE",
     "Reply",
     "StreamReply",
     "TornAnswer",
@@ -30,7 +31,7 @@ BUFFERED = "bastion.buffered"
 """Scope key set by a host that cannot stream: a stream is then collected, so that its failure is a clean error."""
 
 Headers = Sequence[tuple[str, str]]
-_CLIENT_GONE = 499
+CLIENT_GONE = 499
 """What a log shows for a client that left before its answer; nobody receives it."""
 _LAST_WORDS = 5.0
 """Seconds past the deadline that an error event may take to be sent."""
@@ -141,7 +142,7 @@ async def _stop(*tasks: asyncio.Task[Any]) -> None:
 async def connected_reply(scope: Scope, receive: Receive, work: Coroutine[Any, Any, Answer]) -> Reply | StreamReply:
     """Return the response of what an exchange does, as long as its client stays."""
     answer = await while_connected(scope, receive, work)
-    return Reply(b"", _CLIENT_GONE) if answer is None else answer_reply(answer)
+    return Reply(b"", CLIENT_GONE) if answer is None else answer_reply(answer)
 
 
 def answer_reply(answer: Answer) -> Reply | StreamReply:

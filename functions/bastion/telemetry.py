@@ -13,9 +13,10 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bastion.respond import TornAnswer, problem_reply
+from bastion.respond import CLIENT_GONE, Reply, TornAnswer, problem_reply
 from contextshift.errors import ContextShiftError
 
 __all__ = ["JsonEventLog", "Telemetry"]
@@ -62,6 +63,9 @@ class Telemetry:
             await self.app(scope, receive, send_with_id)
         except TornAnswer:
             raise  # its call's own event has told why
+        except ClientDisconnect:
+            if not started:  # nobody is there to receive it, but a host may wait for an answer
+                await Reply(b"", CLIENT_GONE)(scope, receive, send_with_id)
         except Exception as error:  # the one place that must not let anything through
             self._log.emit(_fault(error, request_id))
             if started:

@@ -51,7 +51,19 @@ CORE_LEVELS = [
 """A module imports from lower levels only. `ports` needs statuses of audits and calibrations, which stand below it."""
 
 SERVICE_LEVELS = [
-    {"", "shipped", "lambda_events", "runtime_api", "wire", "stores", "tokenizers", "providers", "auth", "patterns"},
+    {
+        "",
+        "shipped",
+        "lambda_events",
+        "runtime_api",
+        "wire",
+        "stores",
+        "tokenizers",
+        "providers",
+        "auth",
+        "patterns",
+        "cors",
+    },
     {"config_file", "problems", "admin_commands", "operations"},
     {"openapi"},
     {"config", "respond", "admin_models"},

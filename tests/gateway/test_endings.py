@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -126,6 +128,32 @@ def test_a_bug_on_the_way_ends_the_audit_too(tmp_path: Path):
         assert (relayed.status_code, bool(relayed.headers["x-bastion-generation-id"])) == (500, True)
         audit = world.audit("c").json()
         assert (audit["status"], audit["error_code"]) == ("failed", "INTERNAL_ERROR")
+
+
+def test_a_client_that_leaves_while_it_uploads_is_no_fault(world: World, caplog: pytest.LogCaptureFixture):
+    host, port = world.url.removeprefix("http://").split(":")
+    with caplog.at_level(logging.INFO, "bastion"):
+        with socket.create_connection((host, int(port))) as raw:
+            head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-acme\r\n"
+            raw.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
+            time.sleep(0.2)
+        time.sleep(0.3)
+        assert world.post(request()).status_code == 200
+    assert '"event":"call"' in caplog.text
+    assert '"event":"fault"' not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/chat/completions", "POST"),
+        ("PUT", "/api/v2/chats", "GET, HEAD, POST"),
+        ("PUT", "/api/v2/chats/c", "DELETE, GET, HEAD, PATCH"),
+    ],
+)
+def test_a_405_says_what_is_allowed(world: World, method: str, path: str, allowed: str):
+    answer = world.client.request(method, world.url + path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
 def test_an_error_event_never_runs_into_a_torn_one(world: World):

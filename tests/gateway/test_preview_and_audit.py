@@ -227,5 +227,9 @@ def test_cors_answers_a_preflight_without_a_key_and_exposes_our_headers(tmp_path
         answer = world.post(chat(("user", 1)), path, **origin)
         exposed = answer.headers["access-control-expose-headers"].lower()
         assert {"x-bastion-context-tokens", "x-request-id", "retry-after"} <= set(exposed.split(", "))
+        theirs = ["x-ratelimit-limit-tokens-day", "anthropic-ratelimit-tokens-reset", "request-id", "x-should-retry"]
+        world.upstream.headers += [(name, "7") for name in theirs]
+        answer = world.post(chat(("user", 1)), **origin)
+        assert set(theirs) <= set(answer.headers["access-control-expose-headers"].split(", "))
         foreign = world.post(chat(("user", 1)), path, origin="https://evil.example")
         assert "access-control-allow-origin" not in foreign.headers

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -95,6 +98,49 @@ def test_an_event_stream_that_breaks_off_ends_with_an_error_event(world: World):
     world.upstream.body = stream(b"data: {}\n\n", RuntimeError("reset"))
     last = world.post({"model": "large", "input": "x"}, "/v1/responses").content.split(b"data: ")[-1]
     assert json.loads(last)["error"]["code"] == "upstream_broken"
+
+
+@pytest.mark.parametrize("header", [("content-length", "1000"), ("content-encoding", "gzip")])
+def test_where_an_error_event_cannot_follow_the_connection_breaks_off(world: World, header: tuple[str, str]):
+    event = b"data: {}\n\n"
+    for path in ("/v1/responses", "/v1/chat/completions")[: 1 if header[0] == "content-length" else 2]:
+        world.upstream.headers = [("content-type", "text/event-stream"), header]
+        world.upstream.body = stream(event, RuntimeError("reset"))
+        body = {"model": "large", "input": "x", "messages": [{"role": "user", "content": "x"}], "stream": True}
+        headers = {"authorization": "Bearer sk-acme"}
+        with world.client.stream("POST", world.url + path, json=body, headers=headers) as answer:
+            came: list[bytes] = []
+            with pytest.raises(httpx.RemoteProtocolError):
+                came.extend(answer.iter_raw())
+        assert b"".join(came) in (event, b"")
+
+
+def test_a_query_is_passed_on_and_what_is_configured_stays(world: World):
+    world.post({"model": "large"}, "/v1/embeddings?api-version=9&a=b%20c&%61pi-version=8&d&include[]=x&a=%C3%A9")
+    query = parse_qsl(world.upstream.last.query, keep_blank_values=True)
+    assert query == [("a", "b c"), ("d", ""), ("include[]", "x"), ("a", "é"), ("api-version", "7")]
+    world.post({"model": "large"}, "/v1/embeddings")
+    assert world.upstream.last.query == "api-version=7"
+
+
+@pytest.mark.parametrize("query", ["a=" + "x" * 9000, 'a="'])
+def test_what_is_no_query_is_a_400(world: World, query: str):
+    status, raw = asyncio.run(asked(world, query))
+    assert (status, json.loads(raw)["error"]["code"]) == (400, "invalid_query")
+    assert not world.upstream.calls
+
+
+async def asked(world: World, query: str) -> tuple[int, bytes]:
+    """Ask with a query as it stands: clients tidy it up."""
+    host, port = world.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        f"POST /v1/embeddings?{query} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-acme\r\n"
+        'connection: close\r\ncontent-length: 17\r\n\r\n{"model":"large"}'.encode()
+    )
+    head, _, raw = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), raw
 
 
 @pytest.mark.parametrize(

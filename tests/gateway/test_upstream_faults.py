@@ -321,6 +321,13 @@ def test_a_long_wait_or_another_error_is_the_client_s_to_judge(world: World, sta
     assert answer.content == b'{"error": {"message": "busy"}}'
 
 
+def test_whether_to_ask_again_is_the_upstream_s_to_say(world: World):
+    world.upstream.then(b'{"error": {"message": "no"}}', 500, x_should_retry="false")
+    assert world.post(request()).headers["x-should-retry"] == "false"
+    world.upstream.then(b'{"error": {"message": "no"}}', 500, x_should_retry="false")
+    assert world.post({"model": "large", "input": "x"}, "/v1/embeddings").headers["x-should-retry"] == "false"
+
+
 def test_an_upstream_that_is_always_busy_is_asked_three_times(world: World):
     world.upstream.status, world.upstream.body = 503, b"{}"
     world.upstream.headers += [("retry-after-ms", "10")]

@@ -12,6 +12,7 @@ from bastion.problems import RouteNotFound
 from bastion.respond import Reply, StreamReply, connected_reply
 from bastion.wire.relayed import RelayDialect, StatefulRoute, read_relayed
 from contextshift.body import parse_body
+from contextshift.errors import InvalidInput
 from contextshift.exchange import Exchange
 from contextshift.relaying import RelayBody, RelayCall, relay
 
@@ -43,6 +44,10 @@ _PLAIN_PATH = re.compile(r"(/[A-Za-z0-9_-]+)+")
 """No dots and nothing encoded: what a path means to us is what it means to the provider."""
 
 
+_PLAIN_QUERY = re.compile(r"[!$-~]{0,8192}")
+"""Visible ASCII without quotation marks or a fragment."""
+
+
 class Relayed:
     """Relays, and refuses."""
 
@@ -65,6 +70,7 @@ class Relayed:
             body=body,
             overrides=read_overrides_of(request, routing),
             headers=forwarded(request),
+            query=_query(request),
             deadline=deadline_of(request),
             provider_key=provider_key_of(request),
         )
@@ -76,6 +82,14 @@ class Relayed:
         raise StatefulRoute(
             "this endpoint keeps nothing at a provider: files, batches and stored objects are not served"
         )
+
+
+def _query(request: Request) -> str:
+    """Return the query, as it came. Raises InvalidInput for what is not one."""
+    query = request.scope["query_string"].decode("latin-1")
+    if not _PLAIN_QUERY.fullmatch(query):
+        raise InvalidInput("the query is too long, or is not encoded", "query", "invalid_query")
+    return str(query)
 
 
 def _read(raw: bytes, path: str, content_type: str) -> tuple[RelayBody, object]:

@@ -16,6 +16,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote_plus, urlencode
 
 import httpx
 
@@ -135,10 +136,9 @@ class HttpProvider:
         waits = {"connect": CONNECT_TIMEOUT, "pool": route.patience}
         return httpx.Request(
             call.method,
-            route.base_url.rstrip("/") + call.path,
+            route.base_url.rstrip("/") + call.path + _query(call.query, route.query),
             content=call.body,
             headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()],
-            params=dict(route.query) or None,
             extensions={"timeout": waits},
         )
 
@@ -182,6 +182,13 @@ class HttpProvider:
                 "own_endpoint": call.endpoint is not None,
             }
         )
+
+
+def _query(given: str, configured: Mapping[str, str]) -> str:
+    """Return the query of a URL with its question mark: the caller's as it came, then what is configured."""
+    parts = [part for part in given.split("&") if part and unquote_plus(part.partition("=")[0]) not in configured]
+    parts += [urlencode(configured)] if configured else []
+    return "?" + "&".join(parts) if parts else ""
 
 
 class _HttpAnswer:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from contextshift.ports import ProviderAnswer
 
-__all__ = ["EVENT_STREAM", "Answer", "AnswerStream", "header_of", "readable_type", "returned"]
+__all__ = ["EVENT_STREAM", "Answer", "AnswerStream", "header_of", "holds_events", "readable_type", "returned"]
 
 _RETURNED = frozenset(
     (
@@ -21,6 +21,7 @@ _RETURNED = frozenset(
         "retry-after",
         "retry-after-ms",
         "x-request-id",
+        "x-should-retry",
     )
 )
 _RETURNED_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
@@ -64,6 +65,13 @@ def readable_type(upstream: ProviderAnswer) -> str | None:
     if header_of(upstream, "content-encoding").lower() not in ("", "identity"):
         return None
     return header_of(upstream, "content-type")
+
+
+def holds_events(upstream: ProviderAnswer, *passed: str) -> bool:
+    """Whether an event of ours can stand behind what came of an answer: not in compressed bytes, nor past a length."""
+    return readable_type(upstream) is not None and not (
+        "content-length" in passed and header_of(upstream, "content-length")
+    )
 
 
 def returned(headers: Sequence[tuple[str, str]], *more: str) -> list[tuple[str, str]]:

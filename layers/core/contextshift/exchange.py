@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Mapping
 
 from contextshift import headers
-from contextshift.answer import Answer, returned
+from contextshift.answer import Answer, holds_events, returned
 from contextshift.attempts import Attempts
 from contextshift.calibrating import Calibrator
 from contextshift.calling import Caller, Received
@@ -164,7 +164,7 @@ class _Completion:
         upstream = received.upstream
         if received.body is None:
             shown = [*returned(upstream.headers), *self.headers()]
-            return Answer(upstream.status, shown, Relay(self.course, received))
+            return Answer(upstream.status, shown, Relay(self.course, received, events=holds_events(upstream)))
         self.ledger.warnings += await self.answered(upstream.status, received.reader)
         return Answer(upstream.status, [*returned(upstream.headers), *self.headers()], received.body)
 

@@ -327,6 +327,8 @@ class ProviderCall:
     """The caller's own key for this provider, to be sent instead of the deployment's; to its origin and no other."""
     endpoint: Endpoint | None = None
     """The account's own address in the place of the provider's; only ever opened by a key of that account."""
+    query: str = ""
+    """The caller's query, encoded as it came; what is configured for the provider takes the place of its names."""
 
 
 class ProviderAnswer(Protocol):

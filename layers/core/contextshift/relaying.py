@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from contextshift import headers
-from contextshift.answer import EVENT_STREAM, Answer, header_of, returned
+from contextshift.answer import EVENT_STREAM, Answer, header_of, holds_events, returned
 from contextshift.audit import AuditStatus
 from contextshift.catalogue import Model, check_allowed, cost_fault, reserve_for
 from contextshift.course import Course, Relay
@@ -28,6 +28,8 @@ from contextshift.references import refused
 from contextshift.settings import Overrides, Settings
 
 __all__ = ["RelayBody", "RelayCall", "relay"]
+
+_LENGTH = "content-length"
 
 
 class RelayBody(Protocol):
@@ -70,6 +72,8 @@ class RelayCall:
     body: RelayBody
     overrides: Overrides
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
+    """The query of its URL, as it came."""
     deadline: float | None = None
     provider_key: str | None = field(default=None, repr=False)
     """The caller's own key for the provider of the model."""
@@ -119,11 +123,12 @@ async def relay(exchange: Exchange, call: RelayCall) -> Answer:
     relayed = _Relayed(exchange, call, model, settings)
     async with relayed.course.ending_on_failure():
         body = call.body.sent(model.upstream_name)
-        sent = outgoing(call, body, model.provider, settings, relayed.course.deadline)
+        sent = replace(outgoing(call, body, model.provider, settings, relayed.course.deadline), query=call.query)
         received = await exchange.caller.pass_through(exchange.provider(model.provider), sent, call.dialect)
     upstream = received.upstream
-    events = header_of(upstream, "content-type").lower().startswith(EVENT_STREAM)
-    shown = [*returned(upstream.headers, "content-length"), *relayed.headers()]
+    are_events = header_of(upstream, "content-type").lower().startswith(EVENT_STREAM)
+    events = are_events and holds_events(upstream, _LENGTH)
+    shown = [*returned(upstream.headers, _LENGTH), *relayed.headers()]
     return Answer(upstream.status, shown, Relay(relayed.course, received, events=events))
 
 
