@@ -77,6 +77,21 @@ CONTEXT_MESSAGES: list[tuple[str, str, tuple[int | None, int | None, int | None]
         (8192, 12324, 12324),
     ),
     (
+        "vLLM 0.16",
+        "You passed 74655 input characters and requested 32000 output tokens. However, the model's context length is "
+        "only 32000 tokens, resulting in a maximum input length of 0 tokens (at most 0 characters). Please reduce the "
+        "length of the input prompt. (parameter=input_text, value=74655)",
+        (32000, None, None),
+    ),
+    (
+        "vLLM with pictures",
+        "The prompt (total length 25938) is too long to fit into the model (context length 4096). Make sure that "
+        "`max_model_len` is no smaller than the number of text tokens plus multimodal tokens.",
+        (4096, 25938, 25938),
+    ),
+    ("DeepInfra", "Requested input length 99009 exceeds maximum input length 8192", (8192, 99009, 99009)),
+    ("LM Studio, older", "Input length 6491 exceeds context length 1500", (1500, 6491, 6491)),
+    (
         "OpenAI Responses",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         (None, None, None),
@@ -357,6 +372,14 @@ REQUEST_MESSAGES: list[tuple[str, str, tuple[int | None, int | None, int | None]
         (8000, 8457, None),
     ),
     (
+        "Groq ITPM",
+        "Request too large for model `qwen/qwen3.8-27b` in organization `org_01` service tier `on_demand` on input "
+        "tokens per minute (ITPM): Limit 7000, Requested 7398, please reduce your message size and try again.",
+        (7000, 7398, None),
+    ),
+    ("Anthropic's bytes", "too many total text bytes: 27000000 > 9000000", (None, None, None)),
+    ("Bedrock's bytes", "The model returned the following errors: too many total text bytes", (None, None, None)),
+    (
         "Groq TPD",
         "Rate limit reached for model `llama-3.3-70b-versatile` in organization `org_01` service tier `on_demand` on "
         "tokens per day (TPD): Limit 100000, Used 440, Requested 120007. Please try again in 6m26.751s.",
@@ -491,6 +514,13 @@ OTHER_ERRORS: list[tuple[str, int, str, str | None]] = [
         429,
         "Rate limit reached for gpt-4o in organization org-test on requests per min (RPM): Limit "
         "500, Used 500, Requested 501. Please try again in 120ms.",
+        "rate_limit_exceeded",
+    ),
+    (
+        "tokens of output a minute",
+        429,
+        "Request too large for gpt-4o in organization org-test on output tokens per minute (OTPM): Limit 8000, "
+        "Requested 16000.",
         "rate_limit_exceeded",
     ),
     (

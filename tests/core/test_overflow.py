@@ -236,6 +236,39 @@ def test_litellm_shows_the_bytes_of_an_answer_with_more_text_behind():
     assert found == Overflow(OverflowKind.CONTEXT, 200000, 209303, 209303)
 
 
+def test_litellm_shows_an_answer_as_text_too():
+    inner = json.dumps({"error": {"message": "prompt is too long: 209303 tokens > 200000 maximum"}})
+    for behind in ("", "\nReceived Model Group=m\nAvailable Model Group Fallbacks=None", ". LiteLLM Retried: 2 times"):
+        message = f"litellm.BadRequestError: OpenAIException - {inner}{behind}"
+        assert recognise(400, {"error": {"message": message}}) == Overflow(OverflowKind.CONTEXT, 200000, 209303, 209303)
+
+
+@given(
+    st.sampled_from(SENTENCES),
+    st.sampled_from(
+        [
+            " is not of type 'string' - 'user'",
+            " is not a valid tool argument",
+            " ",
+            "\nReceived Model Group=m",
+            "'",
+            ", 5]",
+        ]
+    ),
+    st.sampled_from(["", "400 ", "litellm.BadRequestError: OpenAIException - "]),
+    st.sampled_from(list(SHAPES)),
+)
+def test_what_a_caller_sent_and_an_error_quotes_is_none(sentence, behind, wrapper, shape):
+    """The style of jsonschema: the value itself, and what is wrong with it."""
+    quoted = [json.dumps([sentence]), repr([sentence]), json.dumps([{"error": {"message": sentence}}])]
+    if not (behind.isspace() or "Received" in behind):
+        document = json.dumps({"error": {"message": sentence}})
+        quoted += [document, repr({"error": {"message": sentence}})]
+        quoted += [f"b'{document}'"] if behind != "'" else []
+    for value in quoted:
+        assert recognise(400, SHAPES[shape](f"{wrapper}{value}{behind}")) is None
+
+
 B45 = "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit {}, Requested {}. The input or"
 
 

@@ -117,6 +117,11 @@ _WRAPPER = re.compile(
 )
 """What SDKs, gateways and servers put before the provider's own sentence: classes and statuses, no caller's text."""
 _MOST_WRAPPERS = 6
+_LITELLM_BEHIND = re.compile(
+    r"\.?\s{0,2}(?:\Z|Received Model Group=|Available Model Group Fallbacks=|No fallback model group found"
+    r"|LiteLLM Retried: )"
+)
+"""What LiteLLM puts behind an answer that it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,8 @@ class _Said:
 
     text: str
     named: bool
+    wrapped: bool
+    """Whether it had any."""
 
 
 _Part = dict[str, Any] | _Said
@@ -167,29 +174,40 @@ def _parts(answer: object) -> Iterator[_Part]:
         elif isinstance(found, str) and place in _TEXTS:
             said = _unwrapped(found[:LONGEST_DOCUMENT])
             yield said
-            waiting.extend(("answer", inner) for inner in _documents(said.text))
+            waiting.extend(("answer", inner) for inner in _documents(said))
 
 
 def _unwrapped(text: str) -> _Said:
-    text, named = text.lstrip(), False
+    text, named, wrapped = text.lstrip(), False, False
     for _ in range(_MOST_WRAPPERS):
         wrapper = _WRAPPER.match(text)
         if wrapper is None:
             break
         named = named or "ContextWindowExceededError" in wrapper[0]
-        text = text[wrapper.end() :]
-    return _Said(text, named)
+        text, wrapped = text[wrapper.end() :], True
+    return _Said(text, named, wrapped)
 
 
-def _documents(text: str) -> Iterator[object]:
-    """Yield the JSON document at the start of a text, if any: LiteLLM shows the bytes of one, with more text behind."""
-    if text.startswith("b'"):
+def _documents(said: _Said) -> Iterator[object]:
+    """Yield the JSON object that a text is. With anything behind it, it may be what a caller sent, quoted.
+
+    Only LiteLLM's own words may stand there: behind its class, it shows a provider's answer, also as Python's bytes.
+    """
+    text = said.text
+    as_bytes = said.wrapped and text.startswith("b'")
+    if as_bytes:
         text = text[2:].replace("\\'", "'")
-    if text.startswith(("{", "[")):
-        try:
-            yield json.JSONDecoder().raw_decode(text)[0]
-        except (ValueError, RecursionError):
-            return
+    if not text.startswith("{"):
+        return
+    try:
+        document, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return
+    behind = text[end : end + LONGEST_MESSAGE]
+    if as_bytes != behind.startswith("'"):
+        return
+    if not behind[as_bytes:].strip() or (said.wrapped and _LITELLM_BEHIND.match(behind, as_bytes)):
+        yield document
 
 
 def _own_status(parts: tuple[_Part, ...]) -> int | None:

@@ -80,9 +80,15 @@ CONTEXT = (
     ),
     Wording(
         "vLLM",
-        r"You passed <prompt> input tokens and requested <completion> output tokens\. However, the model's context "
-        r"length is only <limit> tokens",
-        "vllm serving_engine.py",
+        r"You passed (?:<prompt> input tokens|<number> input characters) and requested <completion> output tokens\. "
+        r"However, the model's context length is only <limit> tokens",
+        "vllm serving_engine.py, AgentTeams#346",
+    ),
+    Wording(
+        "vLLM, with pictures",
+        r"The (?:decoder |encoder )?prompt \(total length <prompt>\) is too long to fit into the model \(context "
+        r"length <limit>\)",
+        "vllm#12165",
     ),
     Wording(
         "vLLM",
@@ -143,6 +149,7 @@ CONTEXT = (
         r"Input length <prompt> exceeds the maximum (?:allowed )?(?:input )?length (?:of )?<limit>(?: tokens)?",
         _PI,
     ),
+    Wording("DeepInfra", r"Requested input length <prompt> exceeds maximum input length <limit>", "langchain#25671"),
     Wording(
         "SGLang",
         r"Input length \(<prompt>(?: tokens)?\) exceeds (?:the maximum allowed|model's maximum context) length "
@@ -195,6 +202,7 @@ CONTEXT = (
         r"The number of tokens to keep from the initial prompt is greater than the context length",
         "lmstudio-bug-tracker#2256",
     ),
+    Wording("LM Studio", r"Input length <prompt> exceeds context length <limit>", "lmstudio-ai/examples#29"),
     Wording("LM Studio", r"Context size has been exceeded", "lmstudio-bug-tracker#2339"),
     Wording("Ollama", r"prompt too long; exceeded max context length by <number> tokens", _PI),
     Wording("Ollama", r"the input length exceeds the context length", "ollama server, answers 400 and older 500"),
@@ -279,6 +287,11 @@ CONTEXT = (
 
 REQUEST = (
     Wording("Anthropic", r"Request exceeds the maximum size", _PI),
+    Wording(
+        "Anthropic, Bedrock",
+        r"too many total text bytes(?:: <number> > <number>)?",
+        "archytas#53, strands-agents/sdk-python bedrock model",
+    ),
     Wording("Groq", r"Request Entity Too Large", "Groq, under the code request_too_large"),
     Wording("Google", r"Request payload size exceeds the limit: [0-9]{1,15} bytes", _SEEN),
     Wording(
@@ -303,12 +316,15 @@ RATES = (
     Wording(
         "OpenAI, Azure, Groq",
         r"(?:Request too large|Rate limit reached) for (?:model )?<name>(?: \(for limit <name>\))?"
-        r"(?: in (?:organization|project) <name>){0,2}(?: service tier <name>)? on tokens per (?:min|minute|day)"
-        r"(?: \(T[A-Z]{1,3}\))?: Limit <limit>,(?: Used <number>,)? Requested <requested>",
-        "elizaOS/eliza#4040, continue#10218, " + _AGENTS,
+        r"(?: in (?:organization|project) <name>){0,2}(?: service tier <name>)? on (?:input )?tokens per "
+        r"(?:min|minute|day)(?: \(I?T[A-Z]{1,3}\))?: Limit <limit>,(?: Used <number>,)? Requested <requested>",
+        "elizaOS/eliza#4040, continue#10218, " + _AGENTS + "; of input alone: " + _SEEN,
     ),
 )
-"""An allowance of tokens a minute (TPM) or a day (TPD). Only what exceeds the whole allowance can never be served."""
+"""An allowance of tokens a minute (TPM, of input alone ITPM) or a day (TPD); of output, no shorter prompt would help.
+
+Only what exceeds the whole allowance can never be served.
+"""
 
 
 @cache
