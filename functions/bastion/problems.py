@@ -33,6 +33,7 @@ ProviderBroken          502     upstream_broken            InternalServerError
 UpstreamRefused         502     upstream_refused           InternalServerError
 ProviderKeyMissing      502     provider_key_missing       InternalServerError
 ProviderKeyOrigin       502     provider_key_origin        InternalServerError
+ProviderKeyQuoted       502     provider_key_quoted        InternalServerError
 ProviderKeyUnavailable  503     provider_key_unavailable   InternalServerError
 StoreUnavailable        503     store_unavailable          InternalServerError
 ProviderTimeout         504     upstream_timeout           InternalServerError
@@ -63,6 +64,7 @@ from contextshift.errors import (
     ProviderKeyMissing,
     ProviderKeyNotAllowed,
     ProviderKeyOrigin,
+    ProviderKeyQuoted,
     ProviderKeyRequired,
     ProviderKeyUnavailable,
     ProviderTimeout,
@@ -149,6 +151,7 @@ _TABLE: dict[type[ContextShiftError], _Row] = {
     UpstreamRefused: _Row(502, "upstream_refused", _SERVER),
     ProviderKeyMissing: _Row(502, "provider_key_missing", _SERVER),
     ProviderKeyOrigin: _Row(502, "provider_key_origin", _SERVER),
+    ProviderKeyQuoted: _Row(502, "provider_key_quoted", _SERVER),
     ProviderKeyUnavailable: _Row(503, "provider_key_unavailable", _SERVER, retry=True),
     ProviderTimeout: _Row(504, "upstream_timeout", _SERVER),
     ProviderError: _Row(502, "upstream_error", _SERVER),

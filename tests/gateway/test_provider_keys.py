@@ -253,6 +253,28 @@ def test_an_account_that_may_not_bring_a_key_is_refused_before_anything_is_store
     assert world.audit("c", key="sk-plain").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings"])
+@pytest.mark.parametrize("own", [False, True])
+def test_an_upstream_s_error_that_quotes_the_key_goes_to_nobody(
+    world: Keys, path: str, own: bool, caplog: pytest.LogCaptureFixture
+):
+    key, brought = (THEIRS, {KEY: THEIRS}) if own else (OURS, {})
+    world.upstream.then(json.dumps({"error": {"message": f"Incorrect API key provided: {key}."}}).encode(), 401)
+    with caplog.at_level(logging.INFO, "bastion"):
+        answer = world.post(chat(("user", 2), routing={"chat_id": "c"}), path, key="sk-bringer", **brought)
+    assert world.error(answer) == (502, "provider_key_quoted")
+    assert answer.headers["x-bastion-generation-id"]
+    assert "geheim" not in answer.text + str(answer.headers) + caplog.text
+    events = [json.loads(record.message) for record in caplog.records if record.name == "bastion"]
+    called = next(event for event in events if event["event"] == "call")
+    assert (called["code"], called["upstream_status"]) == ("PROVIDER_KEY_QUOTED", 401)
+    if path == "/v1/chat/completions":
+        assert world.audit("c", key="sk-bringer").json()["error_code"] == "PROVIDER_KEY_QUOTED"
+    masked = b'{"error": {"message": "Incorrect API key provided: sk-ge***ment."}}'
+    world.upstream.then(masked, 401)
+    assert world.post(chat(("user", 2)), path, key="sk-bringer", **brought).content == masked
+
+
 FILE = {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}, {"type": "text", "text": "w"}]}
 
 

@@ -23,6 +23,7 @@ import httpx
 from bastion.providers.accounts import AccountEndpoints
 from bastion.providers.keys import FixedKey, KeySource, ProviderKey
 from bastion.providers.origins import origin_of
+from bastion.providers.quoting import unquoted
 from bastion.providers.transports import CONNECT_TIMEOUT
 from contextshift.errors import (
     EndpointNotAllowed,
@@ -30,6 +31,7 @@ from contextshift.errors import (
     ProviderError,
     ProviderKeyMissing,
     ProviderKeyOrigin,
+    ProviderKeyQuoted,
     ProviderKeyUnavailable,
     ProviderTimeout,
     ProviderUnreachable,
@@ -42,7 +44,7 @@ _CONNECT_PAUSES = (0.1, 0.3)
 """Seconds, give or take a half, before a connection that failed is tried again: nothing was sent by then."""
 _CONNECT_WITHIN = 6.0
 """Seconds after the first try in which another may begin."""
-_TO_PUT_RIGHT = (EndpointNotAllowed, ProviderKeyMissing, ProviderKeyOrigin, ProviderKeyUnavailable)
+_TO_PUT_RIGHT = (EndpointNotAllowed, ProviderKeyMissing, ProviderKeyOrigin, ProviderKeyQuoted, ProviderKeyUnavailable)
 _WITH_OUR_KEY_ONLY = frozenset(
     ("authorization", "api-key", "x-api-key", "cookie", "proxy-authorization", "openai-organization", "openai-project")
 )
@@ -103,12 +105,17 @@ class HttpProvider:
         try:
             route = await self._routed(call)
             response = await self._connected(route.transport, self._request(call, route))
+            return await self._answer(response, route)
         except ProviderError as error:
             self._note(call, error)
             raise
-        if response.status_code == 401 and route.source is not None and route.key is not None:
-            route.source.refused(route.key)
-        return _HttpAnswer(response)
+
+    async def _answer(self, response: httpx.Response, route: _Route) -> ProviderAnswer:
+        """Return the answer, of an error one that does not quote its key. Raises a ProviderError."""
+        answer, key = _HttpAnswer(response), route.key
+        if answer.status == 401 and route.source is not None and key is not None:
+            route.source.refused(key)
+        return answer if answer.status < 400 or key is None else await unquoted(answer, key.text)
 
     async def _routed(self, call: ProviderCall) -> _Route:
         """Decide where a call goes and what opens it. Raises a ProviderError, ProviderKeyRequired."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from contextshift.audit import AuditStatus
 from contextshift.calling import Caller, Received
-from contextshift.errors import ContextShiftError
+from contextshift.errors import ContextShiftError, ProviderError
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
 from contextshift.ledger import Ledger, Matter
@@ -66,7 +66,8 @@ class Course:
         try:
             yield
         except ContextShiftError as error:
-            await self._end(AuditStatus.FAILED, error.code)
+            status = error.upstream_status if isinstance(error, ProviderError) else None
+            await self._end(AuditStatus.FAILED, error.code, status)
             raise CallFailed(error, self.ending.headers(), self.ending.decision) from error
         except asyncio.CancelledError:
             await self.cancelled()
@@ -89,8 +90,8 @@ class Course:
         """Await within the deadline. Raises ProviderTimeout."""
         return await self._caller.in_time(work, self.deadline)
 
-    async def _end(self, status: AuditStatus, code: str | None = None) -> None:
-        await self.ledger.end(self.ending.matter(), status, code=code)
+    async def _end(self, status: AuditStatus, code: str | None = None, upstream_status: int | None = None) -> None:
+        await self.ledger.end(self.ending.matter(), status, code=code, upstream_status=upstream_status)
 
 
 class Relay:

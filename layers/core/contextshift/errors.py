@@ -32,9 +32,11 @@
         ├── ProviderKeyMissing       no such secret, no access, or unreadable    502
         ├── ProviderKeyOrigin        the key belongs to another origin           502
         ├── ProviderKeyUnavailable   the key cannot be read now                  503
+        ├── ProviderKeyQuoted        the error answer quotes the key it was sent 502
         └── UpstreamRefused          the provider answered with an error          502
 
 Each class carries one stable ``code``, upper snake case. ``bastion.problems`` maps the tree to HTTP.
+The module has many lines because the tree is one, and is found in one place.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ __all__ = [
     "ProviderKeyMissing",
     "ProviderKeyNotAllowed",
     "ProviderKeyOrigin",
+    "ProviderKeyQuoted",
     "ProviderKeyRequired",
     "ProviderKeyUnavailable",
     "ProviderTimeout",
@@ -290,6 +293,9 @@ class ProviderError(ContextShiftError):
 
     code = "PROVIDER_ERROR"
 
+    upstream_status: int | None = None
+    """The status of the answer that is not handed back, where there was one."""
+
 
 class ProviderUnreachable(ProviderError):
     """Raise when no connection could be made: nothing was sent."""
@@ -307,6 +313,16 @@ class ProviderBroken(ProviderError):
     """Raise when an answer broke off or made no sense as HTTP."""
 
     code = "PROVIDER_BROKEN"
+
+
+class ProviderKeyQuoted(ProviderError):
+    """Raise when a provider's error answer quotes the key that it was sent: nobody gets to see that answer."""
+
+    code = "PROVIDER_KEY_QUOTED"
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the provider answered with an error (status {status}) that cannot be passed on")
+        self.upstream_status = status
 
 
 class UpstreamRefused(ProviderError):

@@ -143,12 +143,12 @@ def test_a_key_that_is_refused_is_looked_up_again_and_a_callers_is_not():
             self.refusals += 1
 
     noted = Noted(ProviderKey(OURS))
-    bench = Bench(keys=noted, answer=lambda _: httpx.Response(401))
+    bench = Bench(keys=noted, answer=lambda _: httpx.Response(401, stream=httpx.ByteStream(b"")))
     assert bench.send() == 401
     assert noted.refusals == 1
     assert bench.send(key=THEIRS) == 401
     assert noted.refusals == 1
-    bench.answer = lambda _: httpx.Response(403)
+    bench.answer = lambda _: httpx.Response(403, stream=httpx.ByteStream(b""))
     bench.send()
     assert noted.refusals == 1
 
@@ -161,7 +161,7 @@ def test_a_key_that_was_replaced_is_found_by_the_next_call():
 
         def answer(request: httpx.Request) -> httpx.Response:
             seen.append(request.headers["authorization"])
-            return httpx.Response(200 if seen[-1].endswith("new") else 401)
+            return httpx.Response(200 if seen[-1].endswith("new") else 401, stream=httpx.ByteStream(b""))
 
         keys = SecretKeys(secrets, clock)
         provider = HttpProvider(
