@@ -341,6 +341,7 @@ def part(disposition: bytes, value: bytes) -> bytes:
         (form("large")[0] + form("small")[0], FORM, "invalid_form"),
         (form("large")[0] + b"x", FORM, "invalid_form"),
         (form("large")[0], FORM + "; boundary=b1", "invalid_form"),
+        (part(b'name="x"; ' + b"; ".join(b"p%d=x" % one for one in range(2_000)), b"x"), FORM, "invalid_form"),
         (part(b'name="routing"', b"{}"), FORM, "unsupported_field"),
         *((part(disposition, b"small"), FORM, "invalid_form") for disposition in DISGUISED),
         (part(b'name="model"; filename="m.txt"', b"large"), FORM, "invalid_type"),

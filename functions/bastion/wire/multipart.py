@@ -23,6 +23,7 @@ _FIELDS = 1_000
 """Parts of a form at the most."""
 _PARAMETER = re.compile(rb';[ \t]*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)=(?:"([^"\r\n]*)"|([^\s";,\\]+))[ \t]*')
 """One parameter of a header (RFC 9110, section 5.6.6), its name, and its value in quotes or without."""
+_NOTHING_MORE = re.compile(rb"[; \t]*\Z")
 _BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
 """RFC 2046, section 5.1.1."""
 _PLAIN_CODINGS = (b"7bit", b"8bit", b"binary")
@@ -78,7 +79,6 @@ class _Places:
     def __init__(self) -> None:
         self.found: list[tuple[int, int]] = []
         self.parts = 0
-        self._names: list[bytes] = []
         self._field = bytearray()
         self._value = bytearray()
         self._headers: list[tuple[bytes, bytes]] = []
@@ -198,7 +198,7 @@ def _parameters(header: bytes) -> dict[bytes, bytes]:
     """
     start = header.find(b";")
     found: dict[bytes, bytes] = {}
-    while start >= 0 and header[start:].strip(b"; \t"):
+    while start >= 0 and not _NOTHING_MORE.match(header, start):
         one = _PARAMETER.match(header, start)
         name = one[1].lower() if one is not None else b""
         value = (one[2] if one[2] is not None else one[3]) if one is not None else b""
