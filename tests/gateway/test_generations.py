@@ -749,3 +749,12 @@ def test_an_unknown_speaker_and_numbers_beyond_reason_are_refused(world: World, 
         assert api("GET", f"chats?limit={limit}", status=400)["error"]["path"] == "limit"
     admin = Api(world, "sk-acme-admin")
     assert admin("PUT", "settings", {"settings": {}, "version": 10**30}, 400)["error"]["path"] == "version"
+
+
+def test_a_file_that_a_provider_keeps_is_no_part_of_a_stored_chat_under_a_shared_key(api: Api, world: World):
+    chat = cast(api)["id"]
+    part = {"type": "file", "file": {"file_id": "file-1"}}
+    api("POST", f"chats/{chat}/messages", {"role": "user", "content": [part]}, 201)
+    error = generate(api, chat, 400)["error"]
+    assert (error["code"], error["path"].endswith("content[0].file.file_id")) == ("INVALID_INPUT", True)
+    assert not world.upstream.calls

@@ -26,7 +26,7 @@ from contextshift.exchange import Exchange
 from contextshift.fit import Decision
 from contextshift.headers import Warning_
 from contextshift.ledger import Matter
-from contextshift.planner import AnswerReader, Dialect, Planned, check_key, outgoing
+from contextshift.planner import AnswerReader, Dialect, Planned, check_provider, outgoing
 from contextshift.ports import Access, AuditEnd, AuditRecord, Commit, ProviderCall, Ticket
 from contextshift.rehearsal import Rehearsal
 from contextshift.replying import Reply, check_target
@@ -131,7 +131,8 @@ class Running:
         self._ending = Ending(generations.chats, call.branch, call.wanted.type, staged)
         deadline = self._x.deadline(call.deadline)
         settings = replace(staged.question.settings, chat_id=call.chat_id, audit="required")
-        key_provider = check_key(call, settings, staged.question.model.provider)
+        provider, messages = staged.question.model.provider, staged.question.messages
+        key_provider = check_provider(call, settings, provider, messages)
         self._question = replace(staged.question, settings=settings, key_provider=key_provider)
         self.ledger = self._x.ledger(call.access, settings, deadline)
         self.course = Course(self._x.caller, self.ledger, self, deadline)

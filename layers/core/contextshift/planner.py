@@ -36,7 +36,17 @@ from contextshift.report import audit_document
 from contextshift.settings import Level, Overrides, Plan, Settings, check_account_settings, resolve
 from contextshift.tokens import TokenCounter
 
-__all__ = ["AnswerReader", "Call", "Carrier", "Dialect", "Planned", "Planner", "check_key", "outgoing"]
+__all__ = [
+    "AnswerReader",
+    "Call",
+    "Carrier",
+    "Dialect",
+    "Planned",
+    "Planner",
+    "check_key",
+    "check_provider",
+    "outgoing",
+]
 
 
 _OVERLAYS = 64
@@ -151,6 +161,20 @@ def check_key(call: Carrier, settings: Settings, provider: str) -> str | None:
     return None if call.provider_key is None else provider
 
 
+def check_provider(call: Carrier, settings: Settings, provider: str, messages: Sequence[Message]) -> str | None:
+    """Return the one provider that a call may go to, None where any may: whose key it brings, or who has its files.
+
+    Raises what `check_key` raises, and InvalidInput for what a provider keeps under a key that is not the caller's.
+    """
+    bound = check_key(call, settings, provider)
+    path = message_reference(messages)
+    if path is None:
+        return bound
+    if bound is None and settings.endpoint(provider) is None:
+        raise refused(path)
+    return provider
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What would be sent, and why."""
@@ -225,11 +249,6 @@ class Planner:
         catalogue = self.catalogue_of(access)
         model = catalogue.resolve(str(call.body.value["model"]))
         check_allowed(model, settings.compliance, access.models)
-        key_provider = check_key(call, settings, model.provider)
-        if (path := message_reference(call.messages)) is not None:
-            if key_provider is None and settings.endpoint(model.provider) is None:
-                raise refused(path)
-            key_provider = model.provider  # nobody else has what is referred to
         # A named chat's audit lists every block with its tokens: only a call without one may go uncounted.
         size = len(call.body.raw) if settings.chat_id is None else None
         calibration = access.calibration if settings.calibration == "on" else Calibration()
@@ -243,7 +262,7 @@ class Planner:
             calibration=calibration,
             catalogue=catalogue,
             today=self._today(),
-            key_provider=key_provider,
+            key_provider=check_provider(call, settings, model.provider, call.messages),
         )
 
     def settings(
