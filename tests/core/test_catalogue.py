@@ -14,6 +14,7 @@ from contextshift import WordCounter
 from contextshift.catalogue import Catalogue, Model, PriceTier, prices_for, request_cost
 from contextshift.choosing import choose_larger
 from contextshift.errors import InvalidSetting, ModelNotFound, StoreUnavailable
+from contextshift.ledger import actual_cost
 from contextshift.model_table import MODEL_KEYS, model_of, model_values, patched
 from contextshift.needs import Limit, needs_of
 from contextshift.overlay import overlaid
@@ -387,3 +388,16 @@ def test_a_dear_model_of_an_unused_tokenizer_is_not_counted() -> None:
     assert winner is cheap
     assert [candidate.reason for candidate in candidates] == ["not-evaluated", "accepted"]
     assert loaded == ["a"]
+
+
+COUNTS = st.integers(0, 10**12)
+
+
+@given(COUNTS, COUNTS, st.none() | COUNTS)
+def test_reported_usage_costs_what_lies_between_all_cached_and_none(prompt, completion, cached):
+    priced = model("m", input_price=2.0, cached_input_price=0.5, output_price=4.0)
+    cost = actual_cost(priced, {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached})
+    assert cost is not None
+    least, most = (prompt * price + completion * 4.0 for price in (0.5, 2.0))
+    assert least / 1e6 == pytest.approx(cost) or least / 1e6 <= cost
+    assert most / 1e6 == pytest.approx(cost) or cost <= most / 1e6
