@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from contextshift.assembly import assemble, sendable
 from contextshift.errors import InvalidInput
+from contextshift.groups import group_messages
 from contextshift.lore.model import Card, Place
+from contextshift.protection import protect
 from contextshift.scene import (
     BLOCKS,
     AuthorNote,
@@ -164,3 +166,12 @@ def test_a_layout_that_makes_no_sense_is_refused_by_its_path(given: object, path
     with pytest.raises(InvalidInput) as refused:
         read_layout(given)
     assert refused.value.path == path
+
+
+@given(scenes())
+def test_what_a_target_s_rules_change_is_protected_as_it_would_be_without_them(scene: Scene):
+    """Role alone decides nothing then: an instruction stays one, and is never the user's turn."""
+    plain, fitted = assemble(scene), assemble(scene, {"system_first_only"})
+    before, after = (protect(blocks, group_messages(blocks)) for blocks in (plain, fitted))
+    assert after == before
+    assert all("meta" not in sendable(block) for block in fitted)

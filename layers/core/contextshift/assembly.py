@@ -242,9 +242,16 @@ def _is_fixed_system(block: Message) -> bool:
 
 
 def _system_first_only(blocks: Sequence[Message]) -> list[Message]:
-    """Let system blocks that follow anything else speak as the user."""
+    """Let system blocks that follow anything else speak as the user.
+
+    They stay what they are, protected and nobody's turn: their ``meta`` says which role they were given.
+    """
     leading, shown = True, []
     for block in blocks:
         leading = leading and block["role"] == Role.SYSTEM
-        shown.append({**block, "role": str(Role.USER)} if block["role"] == Role.SYSTEM and not leading else block)
+        shown.append(block if leading or block["role"] != Role.SYSTEM else _as_user(block))
     return shown
+
+
+def _as_user(block: Message) -> Message:
+    return {**block, "role": str(Role.USER), "meta": {**block["meta"], "givenRole": block["role"]}}

@@ -2,7 +2,8 @@
 
 The library never wraps or copies a message that it keeps: what stays is the caller's own object.
 Beside the OpenAI fields it reads ``pinned`` (or ``meta.pinned``), ``meta.source``, ``meta.required``,
-``meta.relevance``, ``meta.priority`` and ``meta.manualExcluded``; every other field passes through.
+``meta.relevance``, ``meta.priority``, ``meta.manualExcluded`` and ``meta.givenRole`` (of a message that a target's
+rules let speak in another role: the one it was given); every other field passes through.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = [
     "Source",
     "check_messages",
     "content_parts",
+    "given_role",
     "is_manually_excluded",
     "is_pinned",
     "is_required",
@@ -98,6 +100,17 @@ def source_of(message: Message) -> str | None:
     return source if isinstance(source, str) and source in _KNOWN_SOURCES else None
 
 
+def given_role(message: Message) -> Any:
+    """Return the role a message was given, whatever role a target's rules let it speak in.
+
+    >>> given_role({"role": "user", "meta": {"givenRole": "system"}})
+    'system'
+    """
+    meta = message.get("meta")
+    given = meta.get("givenRole") if isinstance(meta, OBJECT) else None
+    return message.get("role") if given is None else given
+
+
 def is_pinned(message: Message) -> bool:
     """Whether the block's owner pinned it."""
     return message.get("pinned") is True or _flag(message, "pinned")
@@ -131,8 +144,11 @@ def content_parts(message: Message) -> Sequence[Mapping[str, Any]]:
 
 
 def is_user_turn(message: Message) -> bool:
-    """Whether a user speaks here: a user message made of tool results alone is not the user's."""
-    if message.get("role") != Role.USER:
+    """Whether a user speaks here.
+
+    A user message made of tool results alone is not the user's, nor is an instruction that a target takes as a user's.
+    """
+    if message.get("role") != Role.USER or ("meta" in message and given_role(message) != Role.USER):
         return False
     parts = content_parts(message)
     return not parts or any(part.get("type") != "tool_result" for part in parts)

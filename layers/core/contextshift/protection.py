@@ -1,7 +1,7 @@
 """What must reach the provider exactly as given, decided once, before anything moves.
 
 By source first: system, character and persona blocks, whatever is required or pinned. The rest of the
-conversation by role: ``system`` and ``developer`` wherever they stand, roles nobody knows, the last
+conversation by the role it was given: ``system`` and ``developer`` wherever they stand, roles nobody knows, the last
 user message *u*, and the newest round. With *c* the last assistant message that made calls: if *c*
 stands after *u*, the newest round is *c*, its results and all that follows; else it is all that follows
 *u*. Older rounds of an agent's current turn are history. A group with a protected member is protected
@@ -20,6 +20,7 @@ from contextshift.messages import (
     Message,
     Role,
     Source,
+    given_role,
     is_pinned,
     is_required,
     is_user_turn,
@@ -73,7 +74,7 @@ def protect(messages: Sequence[Message], groups: Groups) -> Protection:
 
 def _own_reason(message: Message) -> Reason | None:
     """Return why a message is protected by itself, None where it is not."""
-    role, source = message.get("role"), source_of(message)
+    role, source = given_role(message), source_of(message)
     spoken = source in HISTORY_SOURCES
     if source in _PROTECTED_SOURCES or (spoken and role in _PROTECTED_ROLES):
         return Reason.SYSTEM
