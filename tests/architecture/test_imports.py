@@ -38,6 +38,7 @@ CORE_LEVELS = [
     {"shift", "assembly", "overlay"},
     {"interceptors"},
     {"measuring"},
+    {"arranging"},
     {"fit", "fakes"},
     {"report", "relevance", "recovery"},
     {"planner", "answer"},

@@ -24,7 +24,7 @@ def intercepted(planned: Planned, interceptors: Sequence[Interceptor], guard: Gu
     decision = planned.decision
     if not interceptors or decision.error is not None or decision.situation is None:
         return planned
-    used, messages = decision.used, planned.question.messages
+    used, messages = decision.used, decision.of(planned.question).messages
     situation = situate(
         messages,
         used.tokens,

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from contextshift.arranging import arranged
 from contextshift.body import Edits
 from contextshift.budget import Budget, requested_reply
 from contextshift.catalogue import Catalogue, Model, check_allowed, compliance_fault, cost_fault, reserve_for
@@ -44,6 +45,7 @@ from contextshift.shift import (
     situate,
 )
 from contextshift.strategies import Situation
+from contextshift.tokens import TokenCounter
 
 __all__ = ["Action", "Decision", "check_indices", "fit"]
 
@@ -67,7 +69,7 @@ class Decision:
     """Of the model that is called; for a refusal, of the model asked for."""
     strategy: str
     situation: Situation | None = None
-    """Groups and protection, as decided for the model asked for; None where bytes alone decided."""
+    """Groups and protection of what is sent; None where bytes alone decided."""
     candidates: Sequence[Candidate] = ()
     shift: ShiftResult | None = None
     error: ContextShiftError | None = None
@@ -75,6 +77,12 @@ class Decision:
     final: Sequence[tuple[int | None, Message]] | None = None
     """What interceptors left of a chat's prompt: each message with its place in the conversation, None for an addition;
     None where none of them changed it."""
+    arranged: Sequence[Message] | None = None
+    """The blocks in the order that the model swapped to insists on; None where the question's own are sent."""
+
+    def of(self, question: Question) -> Question:
+        """Return the question with the blocks that the decision is about: the indices of a decision are theirs."""
+        return question if self.arranged is None else replace(question, messages=self.arranged)
 
     @property
     def dropped(self) -> frozenset[int]:
@@ -116,18 +124,15 @@ def fit(
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
     question = _marked(question)
-    asked = measure(question, question.model, counter)
-    situation = _situation(question, asked)
-    manual = _manual_departures(question, situation, registry)
-    if manual is not None:
-        asked = replace(asked, prompt=manual.tokens)
+    prospect = _prospect(question, question.model, counter, registry)
+    asked, situation, manual = prospect.measure, prospect.situation, prospect.manual
     if asked.fits:
         return _forward(question, asked, situation, manual)
     strategy = settings.context_strategy
     found = grouping_diagnostics(situation.groups)
-    winner, candidates = _larger(question, asked, catalogue, counter_for, manual)
+    winner, candidates = _larger(prospect, catalogue, counter_for, registry)
     if winner is not None:
-        return Decision(Action.SWAP, asked, winner, strategy, situation, candidates, manual, diagnostics=found)
+        return _swapped(prospect, winner, candidates)
     refused: ContextShiftError | None = _reply_at_fault(question, asked)
     if refused is None and settings.smart_truncation:
         try:
@@ -137,6 +142,39 @@ def fit(
     if refused is None:
         refused = TokenBudgetExceeded(breakdown(situation, range(len(situation.messages))))
     return Decision(Action.REFUSE, asked, asked, strategy, situation, candidates, error=refused, diagnostics=found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prospect:
+    """A request as one model would get it."""
+
+    question: Question
+    measure: Measure
+    situation: Situation
+    manual: ShiftResult | None
+
+
+def _prospect(question: Question, model: Model, counter: TokenCounter, registry: ContextStrategyRegistry) -> _Prospect:
+    measured = measure(question, model, counter)
+    situation = _situation(question, measured)
+    manual = _manual_departures(question, situation, registry)
+    if manual is not None:
+        measured = replace(measured, prompt=manual.tokens)
+    return _Prospect(question, measured, situation, manual)
+
+
+def _swapped(asked: _Prospect, winner: _Prospect, candidates: Sequence[Candidate]) -> Decision:
+    return Decision(
+        Action.SWAP,
+        asked.measure,
+        winner.measure,
+        asked.question.settings.context_strategy,
+        winner.situation,
+        candidates,
+        winner.manual,
+        diagnostics=grouping_diagnostics(winner.situation.groups),
+        arranged=None if winner.question is asked.question else winner.question.messages,
+    )
 
 
 def _marked(question: Question) -> Question:
@@ -212,43 +250,51 @@ def _too_dear(question: Question, used: Measure) -> ModelNotAllowed | None:
 
 
 def _larger(
-    question: Question,
-    asked: Measure,
-    catalogue: Catalogue,
-    counter_for: CounterFor,
-    manual: ShiftResult | None,
-) -> tuple[Measure | None, Sequence[Candidate]]:
+    asked: _Prospect, catalogue: Catalogue, counter_for: CounterFor, registry: ContextStrategyRegistry
+) -> tuple[_Prospect | None, Sequence[Candidate]]:
+    question = asked.question
     if not question.settings.context_swapping:
         return None, ()
-    gone = frozenset(item.index for item in manual.excluded) if manual else frozenset()
-    measured: dict[int, Measure] = {id(asked.counter): asked}
+    gone = frozenset(item.index for item in asked.manual.excluded) if asked.manual else frozenset()
+    known: dict[tuple[int, frozenset[str]], _Prospect] = {
+        _kind(question, asked.measure.counter, asked.measure.model): asked
+    }
 
-    def measured_by(model: Model) -> Measure:
+    def prospect_of(model: Model) -> _Prospect:
         counter = counter_for(model)
-        if id(counter) not in measured:
-            measured[id(counter)] = measure(question, model, counter, gone)
+        kind = _kind(question, counter, model)
+        if kind not in known:
+            own = arranged(question, model)
+            known[kind] = (
+                replace(asked, measure=measure(question, model, counter, gone))
+                if own is question
+                else _prospect(_marked(own), model, counter, registry)
+            )
         reserve = reserve_for(model, needs.reply, question.settings.reserve_tokens)
-        return replace(measured[id(counter)], model=model, reserve=reserve)
+        return replace(known[kind], measure=replace(known[kind].measure, model=model, reserve=reserve))
 
     def count_for(model: Model) -> tuple[int, int]:
-        found = measured_by(model)
+        found = prospect_of(model).measure
         return found.prompt, found.margin
-
-    def is_counted(model: Model) -> bool:
-        return id(counter_for(model)) in measured
 
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
-        asked.model,
+        asked.measure.model,
         [model for model in catalogue.models.values() if question.opens(model.provider)],
         needs,
         question.settings,
         question.allowed,
         count_for,
-        is_counted,
+        lambda model: _kind(question, counter_for(model), model) in known,
         question.today,
     )
-    return (None if winner is None else measured_by(winner)), [*candidates, *_keyless(question, asked, catalogue)]
+    found = None if winner is None else prospect_of(winner)
+    return found, [*candidates, *_keyless(question, asked.measure, catalogue)]
+
+
+def _kind(question: Question, counter: TokenCounter, model: Model) -> tuple[int, frozenset[str]]:
+    """Return what two models must share for one count to hold for both: the counter, and the order of the blocks."""
+    return id(counter), frozenset(() if question.arrange is None else model.message_rules)
 
 
 def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:

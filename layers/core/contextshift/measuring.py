@@ -7,7 +7,7 @@ needs the exact number, and the bytes of the request already fit the budget, not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,8 @@ class Question:
     """What was found on the way to the question, for the diagnostics."""
     assembled: bool = False
     """Whether the messages are blocks of `contextshift.assembly`, each with its id in ``meta``."""
+    arrange: Callable[[Collection[str]], Sequence[Message]] | None = None
+    """Makes the blocks for a target with other message rules; None: every model gets ``messages``."""
     outside: tuple[Entry, ...] = ()
     """What was judged and did not become a block, such as lore that nothing woke: the audit lists it too."""
     catalogue: Catalogue | None = None

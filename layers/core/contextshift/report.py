@@ -28,6 +28,7 @@ __all__ = ["audit_document", "context_headers", "decision_warnings"]
 def audit_document(decision: Decision, question: Question) -> dict[str, Any]:
     """Return everything an audit says but how the generation ended; texts as ``audit_content`` allows."""
     asked, used, settings = decision.asked, decision.used, question.settings
+    question = decision.of(question)
     refused = decision.action is Action.REFUSE
     entries = _entries(decision, question)
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from contextshift.assembly import assemble, sendable
@@ -99,7 +99,8 @@ class Staging:
         model = self._model(settings)
         spoken = self._spoken()
         activation = self._activation(settings, model, spoken)
-        blocks = assemble(self._scene(settings, spoken, activation), model.message_rules)
+        arrange = partial(assemble, self._scene(settings, spoken, activation))
+        blocks = arrange(model.message_rules)
         if not blocks:
             raise InvalidInput("there is nothing to send", "messages", "empty_array")
         params = self._params()
@@ -109,6 +110,7 @@ class Staging:
             blocks,
             request={**params, "model": model.name, "messages": blocks},
             settings=settings,
+            arrange=arrange,
             notes=tuple(self._notes(activation)),
             outside=tuple(
                 unwoken_entry(one) for one in (activation.outcomes if activation else ()) if not one.included
@@ -311,7 +313,7 @@ def sent_messages(decision: Decision, question: Question) -> list[dict[str, Any]
         return [sendable(message) for _, message in decision.final]
     edits = decision.edits()
     sent: list[dict[str, Any]] = []
-    for index, message in enumerate(question.messages):
+    for index, message in enumerate(decision.of(question).messages):
         if edits.added is not None and edits.added[0] == index:
             sent.append(sendable(edits.added[1]))
         if index not in edits.dropped:
