@@ -1,4 +1,4 @@
-"""Prompts of chats staged and decided without a server, for tests: what the library of an account would bring is given."""
+"""Prompts of chats staged and decided without a server, for tests: what a library would bring is given."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from bastion.wire import chats as wire
 from bastion.wire.openai_chat import read_messages
 from bastion.wire.shapes import Shape, read, write
 from contextshift.body import JsonBody
-from contextshift.casting import Cast
+from contextshift.casting import Cast, card_book_id
 from contextshift.chats import MAIN, MessageRecord
 from contextshift.errors import InvalidInput
 from contextshift.lore.books import read_book
@@ -108,7 +108,7 @@ def _character(position: int, document: Mapping[str, Any], many: int) -> Charact
     imported = import_document(document, path)
     if imported.kind is not Kind.CARD:
         raise InvalidInput("this is no character card", path, "wrong_kind")
-    return Character(f"c{position}", read_card(imported.document, book_id=f"character:c{position}"))
+    return Character(f"c{position}", read_card(imported.document, book_id=card_book_id(f"c{position}")))
 
 
 def _book(position: int, document: Mapping[str, Any]) -> Book:

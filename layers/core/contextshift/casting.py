@@ -15,10 +15,12 @@ from contextshift.lore.model import Book, Card
 from contextshift.scene import Character, Persona
 from contextshift.settings import Overrides
 
-__all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Shelf", "Wanted", "load_cast"]
+__all__ = ["MOST_MEMORIES", "Cast", "LibraryReader", "Shelf", "Wanted", "card_book_id", "load_cast"]
 
-MOST_MEMORIES = 1_000
-"""Memories of an account that are looked at for one prompt."""
+MOST_MEMORIES = 10_000
+"""Memories of an account that are looked at for one prompt, in the order of their ids; a diagnostic tells of more."""
+_PAGE = 1_000
+"""Memories that are read in one trip: most accounts have fewer."""
 _T = TypeVar("_T", Card, Book)
 
 
@@ -42,6 +44,8 @@ class Cast:
     memories: Sequence[tuple[str, Mapping[str, Any]]] = ()
     missing: Sequence[str] = ()
     """References to what is not there (any more), as ``character:ann``."""
+    notes: Sequence[Mapping[str, Any]] = ()
+    """What was found while reading, for the diagnostics."""
 
     def character(self, id: str | None) -> Character | None:
         """Return a character by its id, the first where none is named."""
@@ -64,6 +68,15 @@ class Wanted:
     include_reasoning: bool = False
 
 
+def card_book_id(character: str) -> str:
+    """Return the id of a character's own book, with a sign that no id of a lorebook holds.
+
+    >>> card_book_id("ann")
+    'character@ann'
+    """
+    return f"character@{character}"
+
+
 class Shelf:
     """Cards and books as they were read, by what they were read from: a book of thousands is typed once.
 
@@ -76,7 +89,7 @@ class Shelf:
 
     def card(self, account: str, record: LibraryRecord) -> Card:
         """Return the card of a stored character."""
-        return self._read("card", account, record, lambda: read_card(record.document, book_id=f"character:{record.id}"))
+        return self._read("card", account, record, lambda: read_card(record.document, book_id=card_book_id(record.id)))
 
     def book(self, account: str, record: LibraryRecord) -> Book:
         """Return a stored lorebook."""
@@ -107,11 +120,11 @@ async def load_cast(
         _read(library, account, "character", character_ids),
         _read(library, account, "persona", persona_ids[:1]),
         _read(library, account, "lorebook", book_ids),
-        library.list(account, "memory", MOST_MEMORIES, None),
+        _memories(library, account),
     )
     cards = [Character(one.id, shelf.card(account, one)) for one in characters]
     own = [character.card.book for character in cards if character.card.book is not None]
-    known = [(one.id, one.document) for one in memories.items]
+    known, more = memories
     wanted = {"character": character_ids, "persona": persona_ids[:1], "lorebook": book_ids}
     found = {"character": characters, "persona": personas, "lorebook": books}
     return Cast(
@@ -120,11 +133,25 @@ async def load_cast(
         [*own, *(shelf.book(account, one) for one in books)],
         [(id, memory) for id, memory in known if _concerns(memory, chat_id, chat, character_ids)],
         [f"{kind}:{id}" for kind, ids in wanted.items() for id in ids if id not in {one.id for one in found[kind]}],
+        [{"code": "memories-not-read", "read": len(known)}] if more else (),
     )
 
 
 async def _read(library: LibraryReader, account: str, kind: str, ids: Sequence[str]) -> Sequence[LibraryRecord]:
     return await library.get(account, kind, ids) if ids else ()
+
+
+async def _memories(library: LibraryReader, account: str) -> tuple[list[tuple[str, Mapping[str, Any]]], bool]:
+    """Return an account's memories, and whether there are more than are looked at."""
+    known: list[tuple[str, Mapping[str, Any]]] = []
+    cursor: str | None = None
+    while len(known) < MOST_MEMORIES:
+        page = await library.list(account, "memory", min(_PAGE, MOST_MEMORIES - len(known)), cursor)
+        known += [(one.id, one.document) for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return known, cursor is not None
 
 
 def _persona(record: LibraryRecord) -> Persona:

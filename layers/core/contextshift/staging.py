@@ -285,6 +285,7 @@ class Staging:
 
     def _notes(self, activation: Activation | None) -> list[Mapping[str, Any]]:
         notes: list[Mapping[str, Any]] = [{"code": "missing-reference", "ref": ref} for ref in self._cast.missing]
+        notes += self._cast.notes
         notes += [{"code": "unknown-macro", "macro": name} for name in self._unknown]
         return [*notes, *(activation.diagnostics if activation else ())]
 
