@@ -118,6 +118,8 @@ def test_a_target_of_leading_system_messages_gets_no_later_one_and_the_same_text
 def test_a_target_of_one_system_message_gets_their_texts_joined(scene: Scene):
     plain, joined = assemble(scene), assemble(scene, {"one_system_message"})
     parts = [name for block in joined for name in block["meta"].get("parts", [block["meta"]["id"]])]
+    held = [one["id"] for block in joined for one in block["meta"].get("held", ())]
+    assert set(held) >= {name for block in joined for name in block["meta"].get("parts", ())}
     assert parts == [block["meta"]["id"] for block in plain]
 
 
@@ -141,8 +143,10 @@ def test_the_documented_order():
 
 
 def test_macros_are_expanded_in_everything_but_what_was_said():
-    scene = Scene([Spoken("m", {"role": "user", "content": "x"})], "x", prefill="x", expand=str.upper)
-    assert [block["content"] for block in assemble(scene)] == ["X", "x", "x"]
+    scene = Scene(
+        [Spoken("m", {"role": "user", "content": "x"})], "x", prefill="x", expand=lambda text, _: text.upper()
+    )
+    assert [block["content"] for block in assemble(scene)] == ["X", "x", "X"]
 
 
 def test_a_depth_beyond_the_history_is_its_other_end():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from contextshift.fit import Action
-from contextshift.lore.model import Card
+from contextshift.lore.model import Book, Card, Entry, Place
+from contextshift.ports import SettingsRecord
+from contextshift.reasons import ALL_REASONS
+from contextshift.scene import BLOCKS
 from contextshift.words import WordCounter
-from core.staged import ANN, Table, audit, cast, entries, model, said, sent
+from core.staged import ANN, BEN, ME, Table, audit, cast, entries, model, said, sent
 
 TALK = said(
     ("system", "S"), ("user", "a " * 60), ("assistant", "b " * 20), ("system", "TONE formal"), ("user", "the question")
@@ -58,3 +62,161 @@ def test_an_instruction_that_a_target_takes_as_the_user_s_is_protected_and_nobod
         "instruction": "protected-system",
     }
     assert [one["role"] for one in shown.values()] == ["system", "user", "assistant", "user", "user", "user"]
+
+
+# -- every entry of every book, once -------------------------------------------------------------------------
+
+HI = said(("user", "hi there"))
+PLACED = {
+    "personality": Entry("1", "@@position personality\nSHY", constant=True),
+    "scenario": Entry("1", "@@position scenario\nRAIN", constant=True),
+    "outlet": Entry("1", "GOLD", constant=True, place=Place.OUTLET, outlet="box"),
+    "before": Entry("1", "ELDER", constant=True, place=Place.BEFORE_CHAR),
+    "key": Entry("1", "NEW", keys=("hi",)),
+    "asleep": Entry("1", "NEVER", keys=("nobody",)),
+}
+ANN_CARD = Card("Ann", description="Flies. {{outlet::box}}")
+EVERYTHING = {"participants": [ANN, ME], "author_note": {"text": "{{outlet::box}}", "depth": 0}}
+
+
+@pytest.mark.parametrize("rules", [(), ("one_system_message",), ("one_system_message", "system_first_only")], ids=str)
+@pytest.mark.parametrize("people", [[], [ANN_CARD]], ids=["nobody", "ann"])
+@pytest.mark.parametrize("off", [[], [*(name for name in BLOCKS if name != "history")]], ids=["all", "history"])
+def test_every_entry_memory_and_character_is_in_the_audit_once(rules: Any, people: list[Card], off: list[str]):
+    books = [Book(name, (entry,)) for name, entry in PLACED.items()]
+    everyone = cast(*people, books=books, persona="Bo", memories=[("m", {"text": "fell", "pinned": True})])
+    chat = {**EVERYTHING, "settings": {"blocks": [{"name": name, "enabled": False} for name in off]}}
+    table = Table(model(message_rules=rules))
+    planned = table.planned(HI, everyone, chat, prefill="Well")
+    shown = entries(planned)
+    wanted = {f"lore:{name}/1" for name in PLACED} | {"memory:m", "main.1", "prefill"}
+    wanted |= {f"character:{one.name.lower()}" for one in people}
+    assert wanted <= shown.keys()
+    held = {name: one for name, one in shown.items() if "within" in one}
+    assert all(shown[one["within"]]["included"] and one["included"] and not one["tokens"] for one in held.values())
+    rendered = audit(planned)["messages"]
+    assert rendered == sent(planned)
+    assert sum(one["tokens"] for one in shown.values() if one["included"]) == planned.decision.used.prompt
+    text = "\n".join(str(one["content"]) for one in sent(planned))
+    for name, entry in PLACED.items():
+        assert shown[f"lore:{name}/1"]["ref"] == {"type": "lore", "id": f"{name}/1"}
+        assert shown[f"lore:{name}/1"]["included"] == (entry.content.split("\n")[-1] in text)
+
+
+def test_what_a_block_switched_off_would_hold_is_out_for_that():
+    books = [Book(name, (entry,)) for name, entry in PLACED.items()]
+    chat = {"participants": [ANN], "settings": {"blocks": [{"name": "character", "enabled": False}]}}
+    shown = entries(Table().planned(HI, cast(ANN_CARD, books=books), chat))
+    reasons = {name: one["reason"] for name, one in shown.items() if not one["included"]}
+    assert reasons == {
+        "lore:personality/1": "block-disabled",
+        "lore:scenario/1": "block-disabled",
+        "lore:outlet/1": "block-disabled",
+        "lore:asleep/1": "no-key-match",
+        "character:ann": "block-disabled",
+    }
+    assert shown["character:ann"]["tokens"] == 4
+    assert set(reasons.values()) <= set(ALL_REASONS)
+
+
+def test_lore_of_an_outlet_that_no_text_names_is_out_for_that():
+    shown = entries(Table().planned(HI, cast(books=[Book("b", (PLACED["outlet"],))])))
+    assert shown["lore:b/1"]["reason"] == "outlet-unused"
+
+
+def test_what_a_block_holds_leaves_with_it():
+    long = ("outlet", {"text": "long " * 40 + "{{outlet::box}}"})
+    everyone = cast(books=[Book("b", (PLACED["outlet"],))], memories=[long])
+    shown = entries(Table(model(window=40)).planned(HI, everyone, {"settings": {"reserve_tokens": 5}}))
+    assert (shown["lore:b/1"]["within"], shown["lore:b/1"]["included"]) == ("memory:outlet", False)
+    assert shown["lore:b/1"]["reason"] == shown["memory:outlet"]["reason"] == "context-shift"
+    note = {"settings": {"reserve_tokens": 5}, "author_note": {"text": "{{outlet::box}}"}}
+    shown = entries(Table(model(window=40)).planned(HI, everyone, note))
+    assert (shown["lore:b/1"]["within"], shown["lore:b/1"]["included"]) == ("author_note", True)
+
+
+def test_the_audit_says_what_woke_an_entry():
+    book = Book(
+        "b",
+        (
+            Entry("key", "A tower.", keys=("hi",)),
+            Entry("constant", "Ever.", constant=True),
+            Entry("recursion", "A bell.", keys=("tower",)),
+            Entry("decorator", "@@activate\nDone."),
+            Entry("hidden", "Oak.{{hidden_key:root}}", keys=("hi",)),
+            Entry("root", "Deep.", keys=("root",)),
+            Entry("within", "@@position personality\nShy.", keys=("hi",)),
+        ),
+        recursive_scanning=True,
+    )
+    shown = entries(Table().planned(HI, cast(Card("Ann", description="x"), books=[book]), {"participants": [ANN]}))
+    told = {name[7:]: (one.get("cause"), one.get("detail")) for name, one in shown.items() if one["source"] == "lore"}
+    assert told == {
+        "key": ("key", "hi"),
+        "constant": ("constant", None),
+        "recursion": ("recursion", "b/key"),
+        "decorator": ("decorator", None),
+        "hidden": ("key", "hi"),
+        "root": ("recursion", "b/hidden"),
+        "within": ("key", "hi"),
+    }
+
+
+# -- several characters --------------------------------------------------------------------------------------
+
+
+def group() -> Any:
+    def card(name: str, **fields: str) -> Card:
+        lore = Entry("1", "{{char}} of {{description}}", keys=("{{char}}",))
+        shy = Entry("2", f"@@position personality\nshy {name}", constant=True)
+        texts = {"description": f"{{{{char}}}} is {name}.", "mes_example": "{{char}}: yes", "depth_prompt": "{{char}}!"}
+        return Card(name, **texts, **fields, book=Book(f"own {name}", (lore, shy)))
+
+    ann = card("Ann", nickname="Annie", system_prompt="Be {{char}}.", post_history_instructions="Stay {{char}}.")
+    ben = card("Ben", post_history_instructions="Stay {{char}}, {{ original }}")
+    return cast(ann, ben, books=[Book("shared", (Entry("1", "@@position scenario\nfor {{char}}", constant=True),))])
+
+
+@pytest.mark.parametrize(("speaker", "name", "prompt"), [("ann", "Annie", "Be Annie."), ("ben", "Ben", "House rules.")])
+def test_each_card_s_texts_are_its_own_and_the_speaker_s_prompt_is_used(speaker: str, name: str, prompt: str):
+    talk = said(("user", "Annie and Ben, hi"))
+    table = Table()
+    table.access = replace(table.access, settings=SettingsRecord({"system_prompt": "House rules."}))
+    planned = table.planned(talk, group(), {"participants": [ANN, BEN, ME]}, speaker_id=speaker)
+    texts = {one["id"]: one["content"] for one in audit(planned)["entries"]}
+    assert texts["system"] == prompt
+    shared = {"ann": "", "ben": ""} | {speaker: f"\n\nfor {name}"}
+    assert texts["character:ann"] == f"Annie is Ann.\n\nshy Ann{shared['ann']}"
+    assert texts["character:ben"] == f"Ben is Ben.\n\nshy Ben{shared['ben']}"
+    assert (texts["example:ann:0"], texts["example:ben:0"]) == ("Annie: yes", "Ben: yes")
+    assert (texts["character_note:ann"], texts["character_note:ben"]) == ("Annie!", "Ben!")
+    assert (texts["lore:own Ann/1"], texts["lore:own Ben/1"]) == ("Annie of Annie is Ann.", "Ben of Ben is Ben.")
+    posts = {one: text for one, text in texts.items() if one.startswith("post_history")}
+    assert posts == {f"post_history:{speaker}": f"Stay {name}." if speaker == "ann" else "Stay Ben, "}
+
+
+def test_the_user_is_named_by_the_persona_else_by_the_participant_and_a_prefill_has_macros_too():
+    me = {**ME, "name": "Zoe"}
+    named = Table().staged(HI, None, {"participants": [me]}, prefill="Well {{user}},")
+    assert named.prefill == named.question.messages[-1]["content"] == "Well Zoe,"
+    played = Table().staged(HI, cast(persona="Bob"), {"participants": [me]}, prefill="Well {{user}},")
+    assert played.prefill == "Well Bob,"
+    assert Table().staged(HI, None, {}, prefill="Well {{user}},").prefill == "Well User,"
+
+
+# -- instructions ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wish", [{"type": "quiet", "prompt": "Tell of style."}, {"type": "impersonate"}], ids=str)
+def test_an_instruction_is_no_message(wish: dict[str, str]):
+    book = Book("b", (Entry("1", "S", keys=("style",)), Entry("2", "H", keys=("hi",))), scan_depth=1)
+    card = Card("Ann", post_history_instructions="After.")
+    chat = {"participants": [ANN], "author_note": {"text": "note", "depth": 0}}
+    planned = Table().planned(HI, cast(card, books=[book]), chat, prefill="Well", **wish)
+    shown = entries(planned)
+    assert (shown["lore:b/1"]["reason"], shown["lore:b/2"]["included"]) == ("no-key-match", True)
+    order = [one["content"] for one in sent(planned)]
+    assert order[:4] == ["H", "hi there", "note", "After."]
+    assert order[5:] == ["Well"]
+    assert [name for name in shown if name in ("instruction", "prefill")] == ["instruction", "prefill"]
+    assert shown["main.1"]["reason"] == "protected-current-turn"

@@ -152,6 +152,9 @@ class Entry(Shape, kw_only=True):
     content: Any | UnsetType = UNSET
     fields: Any | UnsetType = UNSET
     ref: Reference | UnsetType = UNSET
+    within: str | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+    detail: Any | UnsetType = UNSET
 
 
 class UsedModel(Shape, kw_only=True):

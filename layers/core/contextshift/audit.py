@@ -74,6 +74,12 @@ class Entry:
     fields: Mapping[str, Any]
     """What the message has beside role and content, such as ``tool_calls``."""
     ref: Mapping[str, str] | None = None
+    within: str | None = None
+    """The id of the entry whose text holds this one's, and with it its tokens; it goes where that one goes."""
+    cause: str | None = None
+    """What woke an entry of a lorebook, a word of `contextshift.reasons.Lore`."""
+    detail: str | None = None
+    """More on its reason or cause: a key, another entry, a budget."""
 
     def document(self, audit_content: str) -> dict[str, Any]:
         """Return the entry as stored: texts whole, as SHA-256, or not at all (``full``, ``hashes``, ``none``)."""
@@ -92,6 +98,12 @@ class Entry:
             document["fields"] = _kept(dict(self.fields), audit_content)
         if self.ref:
             document["ref"] = dict(self.ref)
+        if self.within is not None:
+            document["within"] = self.within
+        if self.cause is not None:
+            document["cause"] = self.cause
+        if self.detail is not None:
+            document["detail"] = _kept(self.detail, audit_content)
         return document
 
 

@@ -137,7 +137,7 @@ class Running:
         self.ledger = self._x.ledger(call.access, settings, deadline)
         self.course = Course(self._x.caller, self.ledger, self, deadline)
         self._attempts = Attempts(self._x, self.ledger, call.access, call.dialect, self._outgoing)
-        self.reply = Reply(call.wanted.prefill)
+        self.reply = Reply(staged.prefill)
         self.message: MessageRecord | None = None
         self.failure: CallFailed | None = None
         """What went wrong, once it has."""

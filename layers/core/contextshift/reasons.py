@@ -39,6 +39,9 @@ class Reason(StrEnum):
     REFUSED = "refused"
     """Not sent, nor anything else: the request was refused, and this block was not protected."""
 
+    BLOCK_DISABLED = "block-disabled"
+    """Not sent: the chat's settings switch off the part of the prompt where it would stand."""
+
     CONTEXT_SHIFT = "context-shift"
     """Left: the least important block when room was needed."""
     ORPHAN_TOOL_RESULT = "orphan-tool-result"
@@ -122,6 +125,8 @@ class Lore(StrEnum):
     """Out: it waits for a step of recursion that did not come."""
     EMPTY = "empty"
     """Out: active, but with no text for a prompt."""
+    OUTLET_UNUSED = "outlet-unused"
+    """Out: active, but no text of the prompt names its outlet."""
 
 
 ALL_REASONS: tuple[str, ...] = (

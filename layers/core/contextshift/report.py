@@ -150,7 +150,8 @@ def _brief(name: str, value: Any) -> Bare:
 
 
 def _entries(decision: Decision, question: Question) -> list[Entry]:
-    """Return every block in its real order, a summary where it stands; then what never came into the prompt."""
+    """Return every block in its real order, a summary where it stands; then what stands within these blocks, and what
+    never came into the prompt."""
     messages = question.messages
     situation, tokens = decision.situation, decision.used.tokens
     if situation is None:
@@ -169,6 +170,7 @@ def _entries(decision: Decision, question: Question) -> list[Entry]:
         )
         for index, message in enumerate(messages)
     ]
+    held = _held(entries, messages) if question.assembled else []
     added = decision.edits().added
     if added is not None:
         before, summary = added
@@ -179,7 +181,29 @@ def _entries(decision: Decision, question: Question) -> list[Entry]:
     for after, entry in _additions(decision, question):
         places = [one.id for one in entries]
         entries.insert(places.index(after) + 1 if after in places else 0, entry)
-    return [replace(entry, order=order) for order, entry in enumerate((*entries, *question.outside))]
+    return [replace(entry, order=order) for order, entry in enumerate((*entries, *held, *question.outside))]
+
+
+def _held(entries: Sequence[Entry], messages: Sequence[Message]) -> list[Entry]:
+    """Return the entries of what other blocks hold, each once: of two that hold it, with one that is sent."""
+    found: dict[str, Entry] = {}
+    for holder, message in zip(entries, messages, strict=True):
+        for one in message["meta"].get("held", ()):
+            if one["id"] not in found or not found[one["id"]].included:
+                found[one["id"]] = replace(
+                    holder,
+                    id=one["id"],
+                    source=one["source"],
+                    role=one["role"],
+                    tokens=0,
+                    content=None,
+                    fields={},
+                    ref=one.get("ref"),
+                    within=holder.id,
+                    cause=one.get("cause"),
+                    detail=one.get("detail"),
+                )
+    return list(found.values())
 
 
 def _additions(decision: Decision, question: Question) -> Iterator[tuple[str, Entry]]:
@@ -216,6 +240,7 @@ def _entry(
     assembled: bool = False,
 ) -> Entry:
     ours = ("role", "content", "meta", "pinned") if assembled else ("role", "content")
+    meta = message["meta"] if assembled else {}
     return Entry(
         id=name,
         source=source,
@@ -227,7 +252,9 @@ def _entry(
         group=group,
         content=message.get("content"),
         fields={key: value for key, value in message.items() if key not in ours},
-        ref=message["meta"].get("ref") if assembled else None,
+        ref=meta.get("ref"),
+        cause=meta.get("cause"),
+        detail=meta.get("detail"),
     )
 
 
@@ -253,7 +280,7 @@ def _sent(decision: Decision, entries: Sequence[Entry], question: Question) -> l
     return [
         kept_message(replaced[entry.id], content) if entry.id in replaced else {"entry": entry.id}
         for entry in entries
-        if entry.included
+        if entry.included and entry.within is None
     ]
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Persona",
     "Scene",
     "Spoken",
+    "Text",
     "read_layout",
 ]
 
@@ -124,6 +125,18 @@ class LoreBlock:
     required: bool = False
     relevance: float | None = None
     priority: float | None = None
+    cause: str | None = None
+    """What woke it, a word of `contextshift.reasons.Lore`."""
+    detail: str | None = None
+    """The key that was found, or the entry that holds it."""
+    character: str | None = None
+    """The character whose own book it is of; None: of a lorebook."""
+
+
+class Text(str):
+    """A text whose macros were replaced, with the lore that they brought into it (``{{outlet::…}}``)."""
+
+    held: tuple[LoreBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,5 +163,9 @@ class Scene:
     author_note: AuthorNote | None = None
     prefill: str = ""
     layout: Layout = field(default_factory=Layout)
-    expand: Callable[[str], str] = str
-    """Expands macros, in everything but what was said."""
+    speaker: str | None = None
+    """The character who speaks next, whose system prompt and post-history instructions alone are used; None: all's."""
+    instruction: Spoken | None = None
+    """What is asked for beside the conversation: it stands at the end, and is nobody's turn."""
+    expand: Callable[[str, str | None], str] = lambda text, character: text
+    """Expands macros, in everything but what was said: those of the card of a character, None: of the speaker's."""

@@ -8,33 +8,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from contextshift.assembly import assemble, sendable
-from contextshift.blocks import lore_block, memory_block, scanned_text, unwoken_entry
+from contextshift.assembly import assemble, sendable, switched_off
+from contextshift.blocks import lore_block, memory_block, outside_entries, scanned_text
 from contextshift.casting import Cast, Wanted
 from contextshift.catalogue import Model, check_allowed, model_budget, reserve_for
 from contextshift.chat_settings import check_chat_settings, check_params
 from contextshift.chats import MessageRecord
 from contextshift.errors import InvalidInput
 from contextshift.fit import Decision
-from contextshift.lore.activation import Activation, Outcome, activate
+from contextshift.lore.activation import Activation, activate
 from contextshift.lore.activation_ports import LoreSettings, Search, Turn
-from contextshift.lore.macros import MacroContext, expand
-from contextshift.lore.model import Card
+from contextshift.lore.model import Place
 from contextshift.measuring import Question
 from contextshift.messages import Role
 from contextshift.planner import Planner
 from contextshift.ports import Access
 from contextshift.scene import (
     AuthorNote,
+    LoreBlock,
     Scene,
     Spoken,
     read_layout,
 )
 from contextshift.settings import Level, Settings
+from contextshift.voices import Voices
 
 __all__ = ["Staged", "Staging", "sent_messages"]
 
@@ -52,6 +53,8 @@ class Staged:
     target: MessageRecord | None
     """The message that is continued, replaced or swiped."""
     lore_state: Mapping[str, Any]
+    prefill: str = ""
+    """How the reply begins, as it is sent."""
 
     def request(self, upstream_name: str, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the request to send: always streamed, so that what there is of an answer can be kept."""
@@ -89,8 +92,6 @@ class Staging:
         self._chat_seed = seed
         self._now = now
         self._search = search
-        self._unknown: dict[str, None] = {}
-        """Macros that nobody knows, as they are written: they stay, and the diagnostics name them."""
         self._history, self._target = _split(messages, wanted.type)
 
     def stage(self) -> Staged:
@@ -99,7 +100,8 @@ class Staging:
         model = self._model(settings)
         spoken = self._spoken()
         activation = self._activation(settings, model, spoken)
-        arrange = partial(assemble, self._scene(settings, spoken, activation))
+        scene = self._scene(settings, spoken, activation)
+        arrange = partial(assemble, scene)
         blocks = arrange(model.message_rules)
         if not blocks:
             raise InvalidInput("there is nothing to send", "messages", "empty_array")
@@ -112,12 +114,11 @@ class Staging:
             settings=settings,
             arrange=arrange,
             notes=tuple(self._notes(activation)),
-            outside=tuple(
-                unwoken_entry(one) for one in (activation.outcomes if activation else ()) if not one.included
-            ),
+            outside=tuple(outside_entries(activation, blocks, switched_off(scene), self._planner.counter(model))),
         )
         state = activation.state if activation else {}
-        return Staged(question, params, self._speaker_id(), self._target, state)
+        prefill = self._voices.expanded(self._wanted.prefill)
+        return Staged(question, params, self._speaker_id(), self._target, state, prefill)
 
     # -- settings, model, parameters ------------------------------------------------------------------------
 
@@ -169,18 +170,16 @@ class Staging:
         spoken = [self._said(message) for message in self._history]
         if self._wanted.user_message is not None:
             spoken.append(Spoken("user_message", {"role": "user", "content": self._wanted.user_message}))
-        instruction = self._instruction()
-        if instruction is not None:
-            spoken.append(Spoken("instruction", {"role": "system", "content": instruction}))
         return spoken
 
-    def _instruction(self) -> str | None:
-        if self._wanted.type == "quiet":
-            return self._expanded(self._wanted.prompt or "")
-        if self._wanted.type == "impersonate":
-            own = (self._chat.get("settings") or {}).get("impersonation_prompt")
-            return self._expanded(str(own or _IMPERSONATE))
-        return None
+    def _instruction(self) -> Spoken | None:
+        """Return what a quiet or impersonating generation asks for: no message, and so neither scanned nor counted."""
+        own = (self._chat.get("settings") or {}).get("impersonation_prompt")
+        texts = {"quiet": self._wanted.prompt or "", "impersonate": str(own or _IMPERSONATE)}
+        if self._wanted.type not in texts:
+            return None
+        text = self._voices.expanded(texts[self._wanted.type])
+        return Spoken("instruction", {"role": "system", "content": text})
 
     def _said(self, message: MessageRecord) -> Spoken:
         document = message.document
@@ -206,31 +205,29 @@ class Staging:
     # -- macros, lore, memory ---------------------------------------------------------------------------------
 
     @cached_property
-    def _macros(self) -> MacroContext:
-        character = self._cast.character(self._participant(self._speaker_id()).get("character_id"))
-        card = character.card if character else Card(self._name_of(self._speaker_id()) or "Assistant")
-        persona = self._cast.persona
-        last = next((one.document.get("content") for one in reversed(self._history)), "")
-        return MacroContext(
-            char=card.char,
-            user=persona.name if persona else "User",
-            description=card.description,
-            personality=card.personality,
-            scenario=card.scenario,
-            persona=persona.description if persona else "",
-            last_message=last if isinstance(last, str) else "",
-            variables=self._chat.get("variables") or {},
+    def _voices(self) -> Voices:
+        return Voices(
+            self._chat,
+            self._cast,
+            speaker=self._character_of(self._speaker_id()),
+            name=self._name_of(self._speaker_id()) or "Assistant",
+            last_message=self._last_message(),
             now=self._now,
             seed=self._seed,
             chat_seed=self._chat_seed,
         )
 
-    def _expanded(self, text: str, outlets: Mapping[str, str] | None = None) -> str:
-        """Expand a text's macros; two texts draw apart, one text draws alike wherever it stands."""
-        context = replace(self._macros, outlets=outlets) if outlets else self._macros
-        expanded = expand(text, context, hashlib.sha256(text.encode("utf-8", "replace")).hexdigest())
-        self._unknown.update(dict.fromkeys(expanded.unknown))
-        return expanded.text
+    def _character_of(self, speaker: str | None) -> str | None:
+        """Return the character that a participant plays; of one who plays none the first character of the chat."""
+        named = self._participant(speaker).get("character_id")
+        character = self._cast.character(named)
+        return character.id if character else None
+
+    def _last_message(self) -> str:
+        if self._wanted.user_message is not None:
+            return self._wanted.user_message
+        last = next((one.document.get("content") for one in reversed(self._history)), "")
+        return last if isinstance(last, str) else ""
 
     def _activation(self, settings: Settings, model: Model, spoken: Sequence[Spoken]) -> Activation | None:
         if not self._cast.books:
@@ -243,8 +240,16 @@ class Staging:
             turn=self._turn(),
             count=lambda text: counter({"role": "system", "content": text}),
             search=self._search,
-            expand=self._expanded,
+            expand=self._voices.expanded,
+            expand_of={
+                book: partial(self._voices.expanded, character=owner) for book, owner in self._book_owners.items()
+            },
         )
+
+    @cached_property
+    def _book_owners(self) -> Mapping[str, str]:
+        """The characters whose own books are in scope, by the books' ids."""
+        return {one.card.book.id: one.id for one in self._cast.characters if one.card.book is not None}
 
     def _lore_tokens(self, settings: Settings, model: Model) -> int | None:
         if model.context_window is None:
@@ -264,34 +269,34 @@ class Staging:
         return int.from_bytes(digest[:7], "big") / (1 << 56)
 
     def _scene(self, settings: Settings, spoken: Sequence[Spoken], activation: Activation | None) -> Scene:
-        woken = activation.entries if activation else ()
-        outlets: dict[str, str] = {}
-        for one in woken:
-            if one.entry.outlet:
-                outlets[one.entry.outlet] = "\n".join(filter(None, [outlets.get(one.entry.outlet), one.text]))
+        lore: list[LoreBlock] = []
+        outlets: dict[str, list[LoreBlock]] = {}
+        for one in activation.entries if activation else ():
+            lore.append(lore_block(one, self._book_owners.get(one.book)))
+            if one.place is Place.OUTLET and one.entry.outlet:
+                outlets.setdefault(one.entry.outlet, []).append(lore[-1])
+        self._voices.fill(outlets)
         note = self._chat.get("author_note")
         return Scene(
             history=spoken,
             system_prompt=settings.system_prompt,
             characters=self._cast.characters,
             persona=self._cast.persona,
-            lore=[lore_block(one) for one in woken],
+            lore=lore,
             memories=[memory_block(id, document) for id, document in self._cast.memories],
             author_note=AuthorNote(**note) if note else None,
             prefill=self._wanted.prefill,
             layout=read_layout((self._chat.get("settings") or {}).get("blocks")),
-            expand=lambda text: self._expanded(text, outlets),
+            speaker=self._participant(self._speaker_id()).get("character_id"),
+            instruction=self._instruction(),
+            expand=self._voices.expanded,
         )
 
     def _notes(self, activation: Activation | None) -> list[Mapping[str, Any]]:
         notes: list[Mapping[str, Any]] = [{"code": "missing-reference", "ref": ref} for ref in self._cast.missing]
         notes += self._cast.notes
-        notes += [{"code": "unknown-macro", "macro": name} for name in self._unknown]
+        notes += [{"code": "unknown-macro", "macro": name} for name in self._voices.unknown]
         return [*notes, *(activation.diagnostics if activation else ())]
-
-
-def _outcomes(activation: Activation | None) -> Sequence[Outcome]:
-    return activation.outcomes if activation else ()
 
 
 _SENT = ("role", "name", "tool_calls", "tool_call_id")

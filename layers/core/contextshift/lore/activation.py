@@ -66,12 +66,14 @@ def activate(
     search: Search,
     expand: Expand = str,
     expand_hidden: Expand | None = None,
+    expand_of: Mapping[str, Expand] | None = None,
 ) -> Activation:
     """Return what ``messages`` (the texts to scan, newest last) wake in ``books`` (their ids differ).
 
     ``count``: tokens of a text. ``search``: the engine of patterns; it raises PatternFault. ``expand`` replaces
     macros in contents and keys; ``expand_hidden`` does so in the texts that recursion scans, with what
-    ``{{hidden_key:…}}`` holds (None: as ``expand``). Books are compiled once: hand in the same objects again.
+    ``{{hidden_key:…}}`` holds (None: ``expand``, and what is hidden behind it); ``expand_of`` stands in for
+    ``expand`` in single books, by their ids. Books are compiled once: hand in the same objects again.
     Raises ValueError for two books of one id.
 
     >>> book = Book("b", (Entry("1", "Dragons sleep.", keys=("dragon",)),))
@@ -80,8 +82,8 @@ def activate(
     >>> [(entry.text, entry.woken_by) for entry in found.entries]
     [('Dragons sleep.', 'dragon')]
     """
-    texts = Texts(count, expand, expand_hidden or expand)
-    waking = Waking(books, messages, settings, turn, KeyFinder(search, expand), texts)
+    texts = Texts(count, expand, expand_hidden, expand_of or {})
+    waking = Waking(books, messages, settings, turn, KeyFinder(search, texts.expanded), texts)
     waking.first_scan()
     waking.recursion()
     shown = sorted((taken for taken in waking.taken if taken.text.strip()), key=_order)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from contextshift.lore.activation_ports import Expand, LoreSettings
+from contextshift.lore.macros import hidden_keys
 from contextshift.lore.model import Book, SecondaryLogic
 from contextshift.lore.plans import PlannedEntry
 from contextshift.reasons import Lore
@@ -49,7 +50,20 @@ class Texts:
 
     count: Callable[[str], int]
     expand: Expand
-    expand_hidden: Expand
+    expand_hidden: Expand | None = None
+    expand_of: Mapping[str, Expand] = field(default_factory=dict)
+    """By id of the book, in place of ``expand``."""
+
+    def expanded(self, book: Book, text: str) -> str:
+        """Return a text of a book with its macros replaced."""
+        return self.expand_of.get(book.id, self.expand)(text)
+
+    def scanned(self, book: Book, text: str) -> str:
+        """Return a text of a book for recursion to scan: with the keys that it hides from the prompt."""
+        if self.expand_hidden is not None and book.id not in self.expand_of:
+            return self.expand_hidden(text)
+        hidden = hidden_keys(text)
+        return self.expanded(book, text) + (f"\n{self.expanded(book, hidden)}" if hidden else "")
 
 
 def decides(logic: SecondaryLogic, found: Sequence[bool]) -> bool:

@@ -70,6 +70,8 @@ class Expanded:
     """Names of macros that were left alone since nobody knows them, each once, as written, cut at 80 characters."""
     limited: bool = False
     """Whether macros were left alone for their depth, their size, or because a text brings in itself."""
+    outlets: tuple[str, ...] = ()
+    """Names of the outlets whose text it holds, each once."""
 
 
 def expand(text: str, context: MacroContext, place: str = "") -> Expanded:
@@ -80,13 +82,13 @@ def expand(text: str, context: MacroContext, place: str = "") -> Expanded:
     names, and outlets at ``outlet:NAME``.
 
     >>> expand("{{char}} greets <USER>. {{shrug}}", MacroContext("Ada", "Bo"))
-    Expanded(text='Ada greets Bo. {{shrug}}', unknown=('shrug',), limited=False)
+    Expanded(text='Ada greets Bo. {{shrug}}', unknown=('shrug',), limited=False, outlets=())
     """
     if "{{" not in text and "<" not in text:
         return Expanded(text)
     expansion = _Expansion(context)
     found = _Reading(expansion, text, place).result()
-    return Expanded(found, tuple(expansion.unknown), expansion.limited)
+    return Expanded(found, tuple(expansion.unknown), expansion.limited, tuple(expansion.outlets))
 
 
 def hidden_keys(text: str) -> str:
@@ -137,6 +139,7 @@ class _Expansion:
         self.context = context
         self.unknown: dict[str, None] = {}
         self.limited = False
+        self.outlets: dict[str, None] = {}
         self._room = MAX_GROWTH
         self._reading: list[str] = []
         self._rendered: dict[str, str] = {}
@@ -289,8 +292,7 @@ class _Reading:
             case "getvar":
                 return self._shared.insert(self._shared.variable("".join(argument).strip()) or "")
             case "outlet":
-                name = "".join(argument).strip()
-                return self._shared.bring(f"outlet:{name}", self._context.outlets.get(name, ""))
+                return self._outlet("".join(argument).strip())
             case "roll":
                 draw = partial(self._draw, self._context.seed, start, end)
                 total = rolled("".join(argument).strip(), draw)
@@ -298,6 +300,13 @@ class _Reading:
                     return Value(total)
         self._shared.note(written)
         return None
+
+    def _outlet(self, name: str) -> Value | None:
+        text = self._context.outlets.get(name, "")
+        found = self._shared.bring(f"outlet:{name}", text)
+        if found is not None and text:
+            self._shared.outlets[name] = None
+        return found
 
     def _choice(self, seed: str, argument: Sequence[str], start: int, end: int) -> Value:
         items = alternatives(argument)

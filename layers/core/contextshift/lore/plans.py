@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
-from contextshift.lore.activation_ports import Expand, Search
+from contextshift.lore.activation_ports import Search
 from contextshift.lore.decorators import Decorators, read_decorators
 from contextshift.lore.matching import KeyIndex, ScanText, TextKey, finds, text_key
 from contextshift.lore.model import Book, Entry, Place
@@ -119,18 +119,15 @@ class Plan:
 class KeyFinder:
     """Looks for keys of every kind."""
 
-    def __init__(self, search: Search, expand: Expand) -> None:
+    def __init__(self, search: Search, expand: Callable[[Book, str], str]) -> None:
         self._search = search
         self._expand = expand
-        self._expanded: dict[Key, Key] = {}
+        self._expanded: dict[tuple[str, Key], Key] = {}
 
-    def finds(self, key: Key, text: ScanText) -> bool:
-        """Whether a key is found in a text. Raises PatternFault."""
+    def finds(self, key: Key, text: ScanText, book: Book) -> bool:
+        """Whether a key of a book is found in a text. Raises PatternFault."""
         if key.text is None and key.pattern is None:
-            if key not in self._expanded:
-                kind = key.as_pattern, key.case_sensitive, key.whole_words
-                self._expanded[key] = _key(key.written, self._expand(key.written), *kind)
-            key = self._expanded[key]
+            key = self._with_macros(key, book)
         if key.pattern is None:
             return key.text is not None and finds(key.text, text)
         try:
@@ -138,6 +135,13 @@ class KeyFinder:
         except PatternFault as fault:
             fault.key = key.written
             raise
+
+    def _with_macros(self, key: Key, book: Book) -> Key:
+        known = self._expanded.get((book.id, key))
+        if known is None:
+            kind = key.as_pattern, key.case_sensitive, key.whole_words
+            known = self._expanded[book.id, key] = _key(key.written, self._expand(book, key.written), *kind)
+        return known
 
 
 class _Plans:

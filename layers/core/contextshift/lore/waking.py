@@ -102,15 +102,13 @@ class Waking:
         """Scan what the step before let in, until nothing wakes or the limits are reached."""
         step, seen = 0, 0
         while True:
-            fresh = [taken for taken in self.taken[seen:] if _wakes(taken.woken.planned)]
+            fresh = [taken.woken.planned for taken in self.taken[seen:] if _wakes(taken.woken.planned)]
             seen = len(self.taken)
             next_step = self._next_step(step, bool(fresh))
             if next_step is None:
                 return
             step = next_step
-            self._recurse(
-                step, [(t.woken.planned.label, self.texts.expand_hidden(t.woken.planned.body)) for t in fresh]
-            )
+            self._recurse(step, [(planned.label, self.texts.scanned(planned.book, planned.body)) for planned in fresh])
 
     def _next_step(self, step: int, fresh: bool) -> int | None:
         if fresh:
@@ -171,7 +169,7 @@ class Waking:
 
     def _finds(self, planned: PlannedEntry, key: int, text: ScanText) -> bool:
         try:
-            return self.finder.finds(planned.keys[key], text)
+            return self.finder.finds(planned.keys[key], text, planned.book)
         except PatternFault as fault:
             self._fault(planned, fault)
             return False
@@ -213,7 +211,7 @@ class Waking:
 
     def _charge(self, woken: Woken) -> None:
         planned = woken.planned
-        text = self.texts.expand(planned.body)
+        text = self.texts.expanded(planned.book, planned.body)
         tokens = self.texts.count(text) if text.strip() else 0
         short = self.budget.take(planned, tokens)
         if short is not None:
@@ -302,7 +300,9 @@ class Waking:
         return True
 
     def _found(self, planned: PlannedEntry, written: tuple[str, ...], text: ScanText) -> Iterable[bool]:
-        return (self.finder.finds(key, text) for key in compile_keys(planned.book, planned.entry, written))
+        return (
+            self.finder.finds(key, text, planned.book) for key in compile_keys(planned.book, planned.entry, written)
+        )
 
     # -- outcomes ------------------------------------------------------------------------------------
 
