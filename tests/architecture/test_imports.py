@@ -35,7 +35,7 @@ CORE_LEVELS = [
     {"registry", "hosting", "lore", "model_table", "choosing", "paths"},
     {"scene"},
     {"casting", "blocks", "chat_settings"},
-    {"shift", "assembly", "overlay", "voices"},
+    {"shift", "assembly", "overlay", "voices", "turning"},
     {"interceptors"},
     {"measuring"},
     {"arranging"},

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from contextshift.chats import MessageRecord
+from contextshift.errors import InvalidInput
 from contextshift.fit import Action
 from contextshift.lore.model import Book, Card, Entry, Place
 from contextshift.ports import SettingsRecord
 from contextshift.reasons import ALL_REASONS
 from contextshift.scene import BLOCKS
+from contextshift.staging import Staged
 from contextshift.words import WordCounter
 from core.staged import ANN, BEN, ME, Table, audit, cast, entries, model, said, sent
 
@@ -220,3 +224,121 @@ def test_an_instruction_is_no_message(wish: dict[str, str]):
     assert order[5:] == ["Well"]
     assert [name for name in shown if name in ("instruction", "prefill")] == ["instruction", "prefill"]
     assert shown["main.1"]["reason"] == "protected-current-turn"
+
+
+# -- turns ----------------------------------------------------------------------------------------------------
+
+
+def conversation(table: Table, everyone: Any, *turns: str) -> tuple[list[MessageRecord], list[set[str]]]:
+    """Have a talk; return its messages and, of each turn, the lore that was in."""
+    messages: list[MessageRecord] = []
+    woken: list[set[str]] = []
+    for text in turns:
+        staged = table.staged(messages, everyone, user_message=text)
+        woken.append(active(table, staged))
+        n = len(messages)
+        messages.append(MessageRecord("main", n + 1, {"role": "user", "content": text}))
+        reply = {"role": "assistant", "content": "ok", "lore_state": json.loads(json.dumps(staged.lore_state))}
+        messages.append(MessageRecord("main", n + 2, reply))
+    return messages, woken
+
+
+def active(table: Table, staged: Staged) -> set[str]:
+    shown = entries(table.planner.decide(staged.question))
+    return {name.rpartition("/")[2] for name, one in shown.items() if one["source"] == "lore" and one["included"]}
+
+
+def lore(*book: Entry, **fields: Any) -> Any:
+    return cast(books=[Book("b", book, **fields)])
+
+
+def test_a_message_on_its_way_counts_like_one_that_was_posted_before():
+    everyone = lore(Entry("delay", "D", keys=("dragon",), delay=1), Entry("last", "L {{lastMessage}}", constant=True))
+    for staged in (
+        Table().staged([], everyone, user_message="a dragon"),
+        Table().staged(said(("user", "a dragon")), everyone),
+    ):
+        assert active(Table(), staged) == {"delay", "last"}
+        assert "L a dragon" in [one["content"] for one in staged.question.messages]
+
+
+def test_a_generation_and_its_regeneration_are_the_same_turn():
+    entry = Entry("1", "D", keys=("dragon",), cooldown=2)
+    everyone = lore(entry, scan_depth=1)
+    table = Table()
+    messages, woken = conversation(table, everyone, "a dragon", "a dragon")
+    assert woken == [{"1"}, set()]
+    assert active(table, table.staged(messages[:2], everyone, type="regenerate")) == {"1"}
+    assert active(table, table.staged(messages, everyone, type="swipe")) == set()
+
+
+@pytest.mark.parametrize(("replies", "is_in"), [(0, False), (1, False), (2, True), (3, False), (4, True)])
+def test_v3_counts_replies(replies: int, is_in: bool):
+    entry = Entry("1", "@@activate_only_after 2\n@@activate_only_every 2\nD", keys=("hi",))
+    talk = said(*[("user", "x"), ("user", "hi"), ("assistant", "ok")] * replies)
+    staged = Table().staged(talk, lore(entry), user_message="hi")
+    assert (active(Table(), staged) == {"1"}) is is_in
+
+
+@pytest.mark.parametrize("swipe", [0, 1, 2])
+def test_the_greeting_in_use_is_the_one_that_is_shown(swipe: int):
+    book = [Entry(str(n), f"@@is_greeting {n}\nD", constant=True) for n in range(3)]
+    swipes = [{"content": "Hello"}, {"content": "Ahoy"}, {"content": "Made", "generation_id": "g"}]
+    first = {"role": "assistant", "content": "x", "greeting": 0, "swipe": swipe, "swipes": swipes}
+    staged = Table().staged(said(first), lore(*book), user_message="hi")
+    assert active(Table(), staged) == ({str(swipe)} if swipe < 2 else set())
+
+
+REMEMBERING = (
+    Entry("sticky", "S", keys=("dragon",), sticky=9),
+    Entry("cooldown", "C", keys=("dragon",), cooldown=9),
+    Entry("kept", "@@keep_activate_after_match\nK", keys=("dragon",)),
+)
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_what_lore_remembers_outlasts_the_deletion_of_older_messages(gone: int):
+    everyone = lore(*REMEMBERING, scan_depth=1)
+    messages, woken = conversation(Table(), everyone, "x", "a dragon", "y", "z")
+    assert woken == [set(), {"sticky", "cooldown", "kept"}, {"sticky", "kept"}, {"sticky", "kept"}]
+    left = messages[gone:]
+    assert active(Table(), Table().staged(left, everyone, user_message="a dragon")) == {"sticky", "kept"}
+
+
+def test_a_chat_that_was_taken_back_forgets():
+    everyone = lore(*REMEMBERING, scan_depth=1)
+    messages, _ = conversation(Table(), everyone, "x", "a dragon")
+    assert active(Table(), Table().staged(messages[:2], everyone, user_message="y")) == set()
+
+
+def test_what_is_continued_belongs_to_the_turn_that_made_it():
+    everyone = lore(Entry("1", "S", keys=("dragon",), sticky=1), scan_depth=1)
+    messages, woken = conversation(Table(), everyone, "a dragon", "y", "z")
+    assert woken == [{"1"}, {"1"}, set()]
+    assert active(Table(), Table().staged(messages[:4], everyone, type="continue")) == {"1"}
+    assert active(Table(), Table().staged(messages[:4], everyone)) == set()
+
+
+# -- parameters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["MODEL", "Messages", "Stream", "MAX_TOKENS", "Temperature"])
+@pytest.mark.parametrize("where", ["chat", "wanted"])
+def test_a_parameter_that_is_a_known_one_but_for_case_is_refused(name: str, where: str):
+    params = {"params": {name: 1}}
+    with pytest.raises(InvalidInput) as refused:
+        Table().staged(HI, None, params if where == "chat" else {}, **(params if where == "wanted" else {}))
+    assert (refused.value.path, refused.value.reason) == (f"params.{name}", "ambiguous_key")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"max_tokens": 950}, {"max_completion_tokens": 950}, {"max_tokens": 5, "max_completion_tokens": 950}],
+    ids=str,
+)
+def test_the_lore_budget_is_a_share_of_what_the_reply_leaves(params: dict[str, int]):
+    everyone = lore(Entry("1", "w " * 20, keys=("hi",)))
+    table = Table(model(window=1000))
+    assert entries(table.planned(HI, everyone))["lore:b/1"]["included"]
+    shown = entries(table.planned(HI, everyone, params=params))
+    assert shown["lore:b/1"]["reason"] == "lore-budget"

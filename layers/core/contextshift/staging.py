@@ -14,6 +14,7 @@ from typing import Any
 
 from contextshift.assembly import assemble, sendable, switched_off
 from contextshift.blocks import lore_block, memory_block, outside_entries, scanned_text
+from contextshift.budget import requested_reply
 from contextshift.casting import Cast, Wanted
 from contextshift.catalogue import Model, check_allowed, model_budget, reserve_for
 from contextshift.chat_settings import check_chat_settings, check_params
@@ -21,10 +22,9 @@ from contextshift.chats import MessageRecord
 from contextshift.errors import InvalidInput
 from contextshift.fit import Decision
 from contextshift.lore.activation import Activation, activate
-from contextshift.lore.activation_ports import LoreSettings, Search, Turn
+from contextshift.lore.activation_ports import LoreSettings, Search
 from contextshift.lore.model import Place
 from contextshift.measuring import Question
-from contextshift.messages import Role
 from contextshift.planner import Planner
 from contextshift.ports import Access
 from contextshift.scene import (
@@ -35,6 +35,7 @@ from contextshift.scene import (
     read_layout,
 )
 from contextshift.settings import Level, Settings
+from contextshift.turning import split_history, turn_of
 from contextshift.voices import Voices
 
 __all__ = ["Staged", "Staging", "sent_messages"]
@@ -92,7 +93,7 @@ class Staging:
         self._chat_seed = seed
         self._now = now
         self._search = search
-        self._history, self._target = _split(messages, wanted.type)
+        self._history, self._target = split_history(messages, wanted.type)
 
     def stage(self) -> Staged:
         """Stage it. Raises InvalidInput, ModelNotFound, ModelNotAllowed, StrategyNotInPlan."""
@@ -237,7 +238,7 @@ class Staging:
             self._cast.books,
             [scanned_text(one.message) for one in spoken],
             settings=LoreSettings(scan_depth=settings.scan_depth, budget_tokens=self._lore_tokens(settings, model)),
-            turn=self._turn(),
+            turn=turn_of(self._history, self._wanted, self._chance),
             count=lambda text: counter({"role": "system", "content": text}),
             search=self._search,
             expand=self._voices.expanded,
@@ -254,15 +255,8 @@ class Staging:
     def _lore_tokens(self, settings: Settings, model: Model) -> int | None:
         if model.context_window is None:
             return None
-        reply = self._params().get("max_tokens")
-        reserve = reserve_for(model, reply if isinstance(reply, int) else None, settings.reserve_tokens)
+        reserve = reserve_for(model, requested_reply(self._params()), settings.reserve_tokens)
         return int(max(0, model_budget(model, reserve, 0).limit) * settings.lore_share)
-
-    def _turn(self) -> Turn:
-        states = (one.document.get("lore_state") for one in reversed(self._history))
-        state: Mapping[str, Any] = next((one for one in states if one is not None), {})
-        greeting = next((one.document.get("greeting") for one in self._history[:1]), None)
-        return Turn(messages=len(self._history), greeting=greeting, state=state, chance=self._chance)
 
     def _chance(self, label: str) -> float:
         digest = hashlib.sha256(f"{self._seed}/{label}".encode()).digest()
@@ -300,17 +294,6 @@ class Staging:
 
 
 _SENT = ("role", "name", "tool_calls", "tool_call_id")
-_CHANGES_LAST = ("continue", "regenerate", "swipe")
-
-
-def _split(messages: Sequence[MessageRecord], kind: str) -> tuple[Sequence[MessageRecord], MessageRecord | None]:
-    """Return the history that is sent, and the message that is changed. Raises InvalidInput where there is none."""
-    if kind not in _CHANGES_LAST:
-        return messages, None
-    last = messages[-1] if messages else None
-    if last is None or last.document.get("role") != Role.ASSISTANT:
-        raise InvalidInput("the branch does not end with an answer", "type", "nothing_to_change")
-    return (messages if kind == "continue" else messages[:-1]), last
 
 
 def sent_messages(decision: Decision, question: Question) -> list[dict[str, Any]]:

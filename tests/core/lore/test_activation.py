@@ -533,3 +533,12 @@ def test_recursion_goes_across_books_that_ask_for_it():
     assert [(a.book, a.woken_by) for a in wake([first, second], "ax").entries] == [("b", "ax"), ("c", "b/1")]
     assert inside(wake([first, replace(second, recursive_scanning=False)], "ax")) == {"1"}
     assert inside(wake([replace(first, recursive_scanning=False), second], "ax")) == {"1"}
+
+
+def test_a_role_holds_where_world_info_gives_one_and_the_decorator_everywhere():
+    places = {place: entry(place, "x", constant=True, place=place, role="user") for place in Place}
+    said = entry("said", "@@role assistant\nx", constant=True)
+    deep = entry("deep", "@@depth 1\nx", constant=True, role="user")
+    roles = {one.entry.id: one.role for one in wake(book(*places.values(), said, deep)).entries}
+    given = {"at_depth": "user", "reverse_depth": "user", "said": "assistant", "deep": "user"}
+    assert roles == dict.fromkeys(places, "system") | given

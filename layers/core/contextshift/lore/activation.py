@@ -17,6 +17,8 @@ from contextshift.lore.waking import Waking
 
 __all__ = ["Activated", "Activation", "Outcome", "activate"]
 
+_WITH_ROLE = (Place.AT_DEPTH, Place.REVERSE_DEPTH)
+"""Where World Info's ``role`` holds; the decorator of this name holds everywhere."""
 _PLACES = {place: number for number, place in enumerate(Place)}
 
 
@@ -109,7 +111,7 @@ def _activated(taken: Taken) -> Activated:
         text=taken.text,
         place=place,
         depth=depth,
-        role=planned.said.role or planned.entry.role,
+        role=planned.said.role or (planned.entry.role if place in _WITH_ROLE else "system"),
         cause=woken.cause,
         woken_by=woken.woken_by,
         required=planned.entry.constant and not planned.said.ignore_on_max_context,

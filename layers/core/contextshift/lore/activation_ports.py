@@ -35,14 +35,17 @@ class LoreSettings:
 class Turn:
     """What turn rules count, and where chance comes from.
 
-    A turn is told by ``messages``: with the number of an earlier turn, or a smaller one, it is that turn again (a
-    regeneration, or a chat taken back), and what later turns left in ``state`` does not count.
+    A turn is told by ``mark``: with that of an earlier turn, or a smaller one, it is that turn again (a regeneration,
+    or a chat taken back), and what later turns left in ``state`` does not count.
     """
 
     messages: int = 0
     """Messages of the chat so far, with the newest."""
+    mark: int | None = None
+    """A number that grows from turn to turn, whatever becomes of earlier messages; None: ``messages`` stands in."""
     greeting: int | None = None
-    """Index of the greeting in use (``@@is_greeting``); None: unknown, the decorator is ignored."""
+    """Index of the greeting in use (``@@is_greeting``), -1 where it is none of them; None: unknown, the decorator is
+    ignored."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """`Activation.state` of the last real turn; empty for a new chat."""
     chance: Callable[[str], float] = lambda _: 0.0

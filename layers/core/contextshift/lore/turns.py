@@ -1,7 +1,7 @@
 """What entries remember between turns: sticky, cooldown, and V3's matched-before.
 
-A turn is known by the number of messages it has seen, and the memory is a list of such numbers: so a regeneration
-finds its turn as it was, and a chat that was taken back forgets what has not happened.
+A turn is known by its mark, a number that grows along the chat, and the memory is a list of such marks: so a
+regeneration finds its turn as it was, and a chat that was taken back forgets what has not happened.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Memory:
     """
 
     def __init__(self, turn: Turn) -> None:
-        self._now = turn.messages
+        self._now = turn.messages if turn.mark is None else turn.mark
         self._turns = sorted(mark for mark in turn.state.get("turns", ()) if mark < self._now)
         self._records: dict[str, dict[str, dict[str, int]]] = {}
         for book, entries in turn.state.get("entries", {}).items():
