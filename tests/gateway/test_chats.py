@@ -504,6 +504,12 @@ def test_world_info_becomes_a_lorebook_with_warnings_for_what_is_not_honoured(ap
     assert api("GET", f"lorebooks/{made['id']}")["book"] == made["book"]
 
 
+def test_a_memory_s_keys_are_kept_and_not_honoured(api: Api):
+    made = api("POST", "memories", {"text": "x", "keys": ["moon"]}, 201)
+    assert (made["keys"], made["warnings"]) == (["moon"], [{"path": "keys", "code": "not-honoured"}])
+    assert api("POST", "memories", {"text": "x"}, 201)["warnings"] == []
+
+
 def test_things_of_the_library_are_replaced_by_version_listed_and_removed(api: Api):
     made = api("POST", "memories", {"id": "m", "text": "one", "priority": 2}, 201)
     api("POST", "memories", {"id": "m", "text": "two"}, 409)

@@ -20,6 +20,7 @@ from contextshift.chats import LibraryRecord, LibraryStore
 from contextshift.errors import Conflict, InvalidInput, NotInLibrary, UploadTooLarge
 from contextshift.lore.exports import export_json, export_png
 from contextshift.lore.imports import MAX_UPLOAD, Imported, Kind, import_document, import_file
+from contextshift.lore.notices import NoticeCode
 from contextshift.ports import Random
 
 __all__ = ["Collection", "collections"]
@@ -133,7 +134,7 @@ class Collection:
         if stored is None:
             raise Conflict(f"the {self._kind.name} is there already, or has changed")
         shown = self._shown(stored)
-        return Reply.json({**shown, "warnings": warnings} if self._kind.imports else shown, status)
+        return Reply.json({**shown, "warnings": warnings} if "warnings" in shown else shown, status)
 
     async def _found(self, account: str, request: Request) -> LibraryRecord:
         found = await self._library.get(account, self._kind.name, [self._id(request)])
@@ -168,13 +169,19 @@ def collections(
         "characters": _Kind("character", wire.NewCharacter, _card, _shown_card, Kind.CARD),
         "personas": _Kind("persona", wire.NewPersona, _plain, dict),
         "lorebooks": _Kind("lorebook", wire.NewLorebook, _book, _shown_book, Kind.LOREBOOK),
-        "memories": _Kind("memory", wire.NewMemory, _plain, dict),
+        "memories": _Kind("memory", wire.NewMemory, _memory, _shown_memory),
     }
     return {path: Collection(kind, authenticate, library, random, max_body) for path, kind in kinds.items()}
 
 
 def _plain(new: Any) -> tuple[dict[str, Any], Warnings]:
     return {name: value for name, value in write(new).items() if name not in ("id", "version")}, []
+
+
+def _memory(new: wire.NewMemory) -> tuple[dict[str, Any], Warnings]:
+    """Return a memory's document; it is remembered wherever its scope says, whatever its keys are."""
+    unread = [{"path": "keys", "code": str(NoticeCode.NOT_HONOURED)}] if new.keys else []
+    return _plain(new)[0], unread
 
 
 def _card(new: wire.NewCharacter) -> tuple[dict[str, Any], Warnings]:
@@ -189,6 +196,10 @@ def _of_import(imported: Imported, wanted: Kind | None, path: str | None) -> tup
     if imported.kind is not wanted:
         raise InvalidInput(f"this holds a {imported.kind}, not a {wanted}", path, "wrong_kind")
     return imported.document, [notice.as_dict() for notice in imported.warnings]
+
+
+def _shown_memory(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {**document, "warnings": []}
 
 
 def _shown_card(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -143,6 +143,7 @@ class Memory(_Stored, kw_only=True):
     pinned: bool = False
     keys: list[str] = []
     metadata: dict[str, Any] = {}
+    warnings: list[Warning_] = []
 
 
 class MemoryPage(Shape, kw_only=True):

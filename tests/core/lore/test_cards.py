@@ -57,7 +57,7 @@ def test_a_card_reads_every_field_that_a_prompt_uses():
     )
     assert card.char == "Ada"
     assert card.greetings == ("f", "g1", "g2")
-    assert warned(files.card(**FULL)) == []
+    assert warned(files.card(**FULL)) == [("data.group_only_greetings", "not-honoured")]
 
 
 def test_a_cards_book_is_read_with_the_id_it_is_given():
@@ -89,6 +89,7 @@ def test_the_depth_prompts_role_is_a_word_or_a_number(role, read):
         ({"assets": [{"type": "icon", "uri": "https://example.org/i.png"}]}, "data.assets"),
         ({"creator_notes_multilingual": {"ko": "n"}}, "data.creator_notes_multilingual"),
         ({"of_tomorrow": 1}, "data.of_tomorrow"),
+        ({"group_only_greetings": ["Hi all."]}, "data.group_only_greetings"),
     ],
 )
 def test_what_is_kept_and_not_acted_on_is_said_by_its_path(data, path):

@@ -60,6 +60,9 @@ def read_card(document: Mapping[str, Any], *, book_id: str = _BOOK, notices: Not
     name = data.take(text, None, "name")
     if name is None:
         raise InvalidInput("a card needs a name", inner(data.path, "name"), "missing_field")
+    group_only = data.take(texts, (), "group_only_greetings")
+    if group_only:
+        data.note("group_only_greetings", NoticeCode.NOT_HONOURED)
     return Card(
         name=name,
         nickname=data.take(text, "", "nickname"),
@@ -68,7 +71,7 @@ def read_card(document: Mapping[str, Any], *, book_id: str = _BOOK, notices: Not
         scenario=data.take(text, "", "scenario"),
         first_mes=data.take(text, "", "first_mes"),
         alternate_greetings=data.take(texts, (), "alternate_greetings"),
-        group_only_greetings=data.take(texts, (), "group_only_greetings"),
+        group_only_greetings=group_only,
         mes_example=data.take(text, "", "mes_example"),
         system_prompt=data.take(text, "", "system_prompt"),
         post_history_instructions=data.take(text, "", "post_history_instructions"),

@@ -132,6 +132,7 @@ class Card:
     first_mes: str = ""
     alternate_greetings: tuple[str, ...] = ()
     group_only_greetings: tuple[str, ...] = ()
+    """Kept; no chat offers them."""
     mes_example: str = ""
     system_prompt: str = ""
     post_history_instructions: str = ""
