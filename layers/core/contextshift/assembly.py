@@ -21,7 +21,8 @@ book's own character, else the speaker's, and where no character takes part behi
 
 Every block carries in ``meta`` its ``id``, its ``source`` and a ``ref`` to what it was made of; the shift reads the
 same ``meta``, and it stays here: `sendable` takes it off. What became no block of its own, since another holds it,
-is named in that block's ``meta.held``: an audit lists it too. `switched_off` makes the blocks that a layout left out.
+is named in that block's ``meta.held``: an audit lists it too, and what holds something required is required.
+`switched_off` makes the blocks that a layout left out.
 
 A target that takes system messages in the first place only gets later ones as the user's (rule
 ``system_first_only``), one that takes a single one gets the leading ones joined (``one_system_message``); both happen
@@ -101,6 +102,7 @@ def _block(
     within = {one.id: one for one in (*held, *(text.held if isinstance(text, Text) else ()))}
     if within:
         meta["held"] = [_held(_lore_block(one)) for one in within.values()]
+        meta |= {"required": True} if any(one.required for one in within.values()) else {}
     return {"role": role, "content": text, "meta": meta}
 
 

@@ -107,6 +107,9 @@ class Staging:
         if not blocks:
             raise InvalidInput("there is nothing to send", "messages", "empty_array")
         params = self._params()
+        ambiguous = next(filter(is_ambiguous, params), None)
+        if ambiguous is not None:
+            raise InvalidInput("a name differs from a known one only by case", f"params.{ambiguous}", "ambiguous_key")
         question = self._planner.chat_question(
             self._access,
             model,
@@ -236,7 +239,7 @@ class Staging:
         counter = self._planner.counter(model)
         return activate(
             self._cast.books,
-            [scanned_text(one.message) for one in spoken],
+            self._scanned(spoken),
             settings=LoreSettings(scan_depth=settings.scan_depth, budget_tokens=self._lore_tokens(settings, model)),
             turn=turn_of(self._history, self._wanted, self._chance),
             count=lambda text: counter({"role": "system", "content": text}),
@@ -246,6 +249,13 @@ class Staging:
                 book: partial(self._voices.expanded, character=owner) for book, owner in self._book_owners.items()
             },
         )
+
+    def _scanned(self, spoken: Sequence[Spoken]) -> list[str]:
+        """Return the texts that lore is looked for in; what is continued is read with what it answers."""
+        texts = [scanned_text(one.message) for one in spoken]
+        if self._wanted.type == "continue":
+            texts[-2:] = ["\n".join(texts[-2:])]
+        return texts
 
     @cached_property
     def _book_owners(self) -> Mapping[str, str]:

@@ -49,5 +49,8 @@ def _greeting(first: Mapping[str, Any]) -> int | None:
     if first.get("greeting") is None:
         return None
     shown, swipes = int(first.get("swipe") or 0), first.get("swipes") or ()
-    generated = shown < len(swipes) and swipes[shown].get("generation_id") is not None
-    return -1 if generated else shown
+    swipe = swipes[shown] if shown < len(swipes) else {}
+    if swipe.get("generation_id") is not None:
+        return -1
+    number = swipe.get("greeting")
+    return number if isinstance(number, int) else shown
