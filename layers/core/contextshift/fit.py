@@ -78,7 +78,7 @@ class Decision:
     """What interceptors left of a chat's prompt: each message with its place in the conversation, None for an addition;
     None where none of them changed it."""
     arranged: Sequence[Message] | None = None
-    """The blocks in the order that the model swapped to insists on; None where the question's own are sent."""
+    """The blocks as the model swapped to insists on them; None: the question's own."""
 
     def of(self, question: Question) -> Question:
         """Return the question with the blocks that the decision is about: the indices of a decision are theirs."""
@@ -124,15 +124,19 @@ def fit(
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
     question = _marked(question)
-    prospect = _prospect(question, question.model, counter, registry)
-    asked, situation, manual = prospect.measure, prospect.situation, prospect.manual
+    asked = measure(question, question.model, counter)
+    situation = _situation(question, asked)
+    manual = _manual_departures(question, situation, registry)
+    if manual is not None:
+        asked = replace(asked, prompt=manual.tokens)
     if asked.fits:
         return _forward(question, asked, situation, manual)
     strategy = settings.context_strategy
     found = grouping_diagnostics(situation.groups)
+    prospect = _Prospect(question, asked, situation, manual)
     winner, candidates = _larger(prospect, catalogue, counter_for, registry)
     if winner is not None:
-        return _swapped(prospect, winner, candidates)
+        return prospect.swapped_to(winner, candidates)
     refused: ContextShiftError | None = _reply_at_fault(question, asked)
     if refused is None and settings.smart_truncation:
         try:
@@ -142,39 +146,6 @@ def fit(
     if refused is None:
         refused = TokenBudgetExceeded(breakdown(situation, range(len(situation.messages))))
     return Decision(Action.REFUSE, asked, asked, strategy, situation, candidates, error=refused, diagnostics=found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Prospect:
-    """A request as one model would get it."""
-
-    question: Question
-    measure: Measure
-    situation: Situation
-    manual: ShiftResult | None
-
-
-def _prospect(question: Question, model: Model, counter: TokenCounter, registry: ContextStrategyRegistry) -> _Prospect:
-    measured = measure(question, model, counter)
-    situation = _situation(question, measured)
-    manual = _manual_departures(question, situation, registry)
-    if manual is not None:
-        measured = replace(measured, prompt=manual.tokens)
-    return _Prospect(question, measured, situation, manual)
-
-
-def _swapped(asked: _Prospect, winner: _Prospect, candidates: Sequence[Candidate]) -> Decision:
-    return Decision(
-        Action.SWAP,
-        asked.measure,
-        winner.measure,
-        asked.question.settings.context_strategy,
-        winner.situation,
-        candidates,
-        winner.manual,
-        diagnostics=grouping_diagnostics(winner.situation.groups),
-        arranged=None if winner.question is asked.question else winner.question.messages,
-    )
 
 
 def _marked(question: Question) -> Question:
@@ -249,6 +220,40 @@ def _too_dear(question: Question, used: Measure) -> ModelNotAllowed | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Prospect:
+    """A request as one model would get it."""
+
+    question: Question
+    measure: Measure
+    situation: Situation
+    manual: ShiftResult | None
+
+    def rearranged(
+        self, question: Question, model: Model, counter: TokenCounter, registry: ContextStrategyRegistry
+    ) -> _Prospect:
+        """Return the same request with its blocks in another order, measured for a model that insists on it."""
+        measured = measure(question, model, counter)
+        situation = _situation(question, measured)
+        manual = None if self.manual is None else _manual_departures(question, situation, registry)
+        prompt = measured.prompt if manual is None else manual.tokens
+        return _Prospect(question, replace(measured, prompt=prompt), situation, manual)
+
+    def swapped_to(self, winner: _Prospect, candidates: Sequence[Candidate]) -> Decision:
+        """Return the decision for the winner of the candidates."""
+        return Decision(
+            Action.SWAP,
+            self.measure,
+            winner.measure,
+            self.question.settings.context_strategy,
+            winner.situation,
+            candidates,
+            winner.manual,
+            diagnostics=grouping_diagnostics(winner.situation.groups),
+            arranged=None if winner.question is self.question else winner.question.messages,
+        )
+
+
 def _larger(
     asked: _Prospect, catalogue: Catalogue, counter_for: CounterFor, registry: ContextStrategyRegistry
 ) -> tuple[_Prospect | None, Sequence[Candidate]]:
@@ -256,26 +261,29 @@ def _larger(
     if not question.settings.context_swapping:
         return None, ()
     gone = frozenset(item.index for item in asked.manual.excluded) if asked.manual else frozenset()
-    known: dict[tuple[int, frozenset[str]], _Prospect] = {
-        _kind(question, asked.measure.counter, asked.measure.model): asked
-    }
+
+    def kind(model: Model) -> tuple[int, frozenset[str]]:
+        """Return what two models must share for one count to hold for both."""
+        return id(counter_for(model)), frozenset(() if question.arrange is None else model.message_rules)
+
+    known: dict[tuple[int, frozenset[str]], _Prospect] = {kind(asked.measure.model): asked}
 
     def prospect_of(model: Model) -> _Prospect:
         counter = counter_for(model)
-        kind = _kind(question, counter, model)
-        if kind not in known:
+        if kind(model) not in known:
             own = arranged(question, model)
-            known[kind] = (
+            known[kind(model)] = (
                 replace(asked, measure=measure(question, model, counter, gone))
                 if own is question
-                else _prospect(_marked(own), model, counter, registry)
+                else asked.rearranged(_marked(own), model, counter, registry)
             )
         reserve = reserve_for(model, needs.reply, question.settings.reserve_tokens)
-        return replace(known[kind], measure=replace(known[kind].measure, model=model, reserve=reserve))
+        found = known[kind(model)]
+        return replace(found, measure=replace(found.measure, model=model, reserve=reserve))
 
     def count_for(model: Model) -> tuple[int, int]:
-        found = prospect_of(model).measure
-        return found.prompt, found.margin
+        measured = prospect_of(model).measure
+        return measured.prompt, measured.margin
 
     needs: Needs = needs_of(question.request, question.messages)
     winner, candidates = choose_larger(
@@ -285,16 +293,11 @@ def _larger(
         question.settings,
         question.allowed,
         count_for,
-        lambda model: _kind(question, counter_for(model), model) in known,
+        lambda model: kind(model) in known,
         question.today,
     )
-    found = None if winner is None else prospect_of(winner)
-    return found, [*candidates, *_keyless(question, asked.measure, catalogue)]
-
-
-def _kind(question: Question, counter: TokenCounter, model: Model) -> tuple[int, frozenset[str]]:
-    """Return what two models must share for one count to hold for both: the counter, and the order of the blocks."""
-    return id(counter), frozenset(() if question.arrange is None else model.message_rules)
+    chosen = None if winner is None else prospect_of(winner)
+    return chosen, [*candidates, *_keyless(question, asked.measure, catalogue)]
 
 
 def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:
