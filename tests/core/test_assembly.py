@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextshift.assembly import assemble, sendable
+from contextshift.assembly import assemble, sendable, switched_off
 from contextshift.errors import InvalidInput
 from contextshift.groups import group_messages
 from contextshift.lore.model import Card, Place
@@ -179,3 +179,17 @@ def test_what_a_target_s_rules_change_is_protected_as_it_would_be_without_them(s
     before, after = (protect(blocks, group_messages(blocks)) for blocks in (plain, fitted))
     assert after == before
     assert all("meta" not in sendable(block) for block in fitted)
+
+
+@given(scenes(), st.sets(st.sampled_from(["system_first_only", "one_system_message"])))
+def test_lore_stands_in_one_block_or_in_what_is_switched_off(scene: Scene, rules: set[str]):
+    """All but that of outlets, which only a text brings in."""
+    blocks = [*assemble(scene, rules), *switched_off(scene)]
+    names = [
+        one for block in blocks for one in (block["meta"]["id"], *(h["id"] for h in block["meta"].get("held", ())))
+    ]
+    assert len(set(names)) == len(names)
+    lore = {f"lore:{one.id}" for one in scene.lore if one.place is not Place.OUTLET}
+    assert {name for name in names if name.startswith("lore:")} == lore
+    text = "\n".join(block["content"] for block in blocks)
+    assert all(text.count(one.text) == 1 for one in scene.lore if one.place is not Place.OUTLET)

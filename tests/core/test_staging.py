@@ -128,6 +128,15 @@ def test_lore_of_an_outlet_that_no_text_names_is_out_for_that():
     assert shown["lore:b/1"]["reason"] == "outlet-unused"
 
 
+@pytest.mark.parametrize(
+    "wish", [{"type": "quiet", "prompt": "{{outlet::box}}"}, {"prefill": "{{outlet::box}}"}], ids=str
+)
+def test_lore_of_an_outlet_stands_in_whatever_names_it(wish: dict[str, str]):
+    planned = Table().planned(HI, cast(books=[Book("b", (PLACED["outlet"],))]), **wish)
+    assert entries(planned)["lore:b/1"]["within"] == ("instruction" if "type" in wish else "prefill")
+    assert sent(planned)[-1]["content"] == "GOLD"
+
+
 def test_what_a_block_holds_leaves_with_it():
     long = ("outlet", {"text": "long " * 40 + "{{outlet::box}}"})
     lore = Entry("1", "GOLD", keys=("hi",), place=Place.OUTLET, outlet="box")

@@ -191,20 +191,19 @@ def _examples(scene: Scene) -> Iterator[Message]:
 
 def _post_history(scene: Scene) -> Iterator[Message]:
     for one in _speaking(scene):
-        if one.card.post_history_instructions.strip():
-            text = scene.expand(_with_original(one.card.post_history_instructions, ""), one.id)
+        text = scene.expand(_with_original(one.card.post_history_instructions, ""), one.id)
+        if text.strip():
             yield _block(f"post_history:{one.id}", Source.SYSTEM, text, ref=("character", one.id))
 
 
 def _prefill(scene: Scene) -> Iterator[Message]:
-    if scene.prefill:
-        text = scene.expand(scene.prefill, None)
+    if text := scene.expand(scene.prefill, None):
         yield _block("prefill", Source.HISTORY, text, str(Role.ASSISTANT), pinned=True)
 
 
 def _instruction(scene: Scene) -> Iterator[Message]:
-    if scene.instruction is not None:
-        yield _spoken_block(scene.instruction)
+    if text := scene.expand(scene.instruction, None):
+        yield _block("instruction", Source.HISTORY, text, ref=("message", "instruction"))
 
 
 # -- the history, and what stands in it by depth ------------------------------------------------------------

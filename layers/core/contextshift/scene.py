@@ -165,7 +165,7 @@ class Scene:
     layout: Layout = field(default_factory=Layout)
     speaker: str | None = None
     """The character who speaks next, whose system prompt and post-history instructions alone are used; None: all's."""
-    instruction: Spoken | None = None
+    instruction: str = ""
     """What is asked for beside the conversation: it stands at the end, and is nobody's turn."""
     expand: Callable[[str, str | None], str] = lambda text, character: text
     """Expands macros, in everything but what was said: those of the card of a character, None: of the speaker's."""

@@ -176,14 +176,10 @@ class Staging:
             spoken.append(Spoken("user_message", {"role": "user", "content": self._wanted.user_message}))
         return spoken
 
-    def _instruction(self) -> Spoken | None:
+    def _instruction(self) -> str:
         """Return what a quiet or impersonating generation asks for: no message, and so neither scanned nor counted."""
         own = (self._chat.get("settings") or {}).get("impersonation_prompt")
-        texts = {"quiet": self._wanted.prompt or "", "impersonate": str(own or _IMPERSONATE)}
-        if self._wanted.type not in texts:
-            return None
-        text = self._voices.expanded(texts[self._wanted.type])
-        return Spoken("instruction", {"role": "system", "content": text})
+        return {"quiet": self._wanted.prompt or "", "impersonate": str(own or _IMPERSONATE)}.get(self._wanted.type, "")
 
     def _said(self, message: MessageRecord) -> Spoken:
         document = message.document
