@@ -296,17 +296,13 @@ def test_v3_counts_replies(replies: int, is_in: bool):
     assert (active(Table(), staged) == {"1"}) is is_in
 
 
-@pytest.mark.parametrize("numbers", [(None, None), (0, 2)], ids=str)
-@pytest.mark.parametrize("swipe", [0, 1, 2])
-def test_the_greeting_in_use_is_the_one_that_is_shown(swipe: int, numbers: tuple[int | None, int | None]):
-    """A swipe may say which greeting of the card it is, where the card has empty ones."""
+@pytest.mark.parametrize("greeting", [0, 2, -1])
+def test_the_greeting_in_use_is_the_one_that_is_shown(greeting: int):
+    """The first message says which greeting of the card it shows; another answer in its place is none."""
     book = [Entry(str(n), f"@@is_greeting {n}\nD", constant=True) for n in range(4)]
-    greetings = [{"content": "Hello", "greeting": numbers[0]}, {"content": "Ahoy", "greeting": numbers[1]}]
-    swipes = [*greetings, {"content": "Made", "generation_id": "g"}]
-    first = {"role": "assistant", "content": "x", "greeting": 0, "swipe": swipe, "swipes": swipes}
+    first = {"role": "assistant", "content": "x", "greeting": greeting}
     staged = Table().staged(said(first), lore(*book), user_message="hi")
-    shown = swipe if numbers[0] is None or swipe > 1 else numbers[swipe]
-    assert active(Table(), staged) == ({str(shown)} if swipe < 2 else set())
+    assert active(Table(), staged) == ({str(greeting)} if greeting in (0, 2) else set())
 
 
 REMEMBERING = (

@@ -262,16 +262,22 @@ def _larger(
         return None, ()
     gone = frozenset(item.index for item in asked.manual.excluded) if asked.manual else frozenset()
 
+    counters = {asked.measure.model.name: asked.measure.counter}  # kept: two that live at once are never one
+
+    def counter_of(model: Model) -> TokenCounter:
+        if model.name not in counters:
+            counters[model.name] = counter_for(model)
+        return counters[model.name]
+
     def kind(model: Model) -> tuple[int, frozenset[str]]:
         """Return what two models must share for one count to hold for both."""
-        return id(counter_for(model)), frozenset(() if question.arrange is None else model.message_rules)
+        return id(counter_of(model)), frozenset(() if question.arrange is None else model.message_rules)
 
     known: dict[tuple[int, frozenset[str]], _Prospect] = {kind(asked.measure.model): asked}
 
     def prospect_of(model: Model) -> _Prospect:
-        counter = counter_for(model)
         if kind(model) not in known:
-            own = arranged(question, model)
+            own, counter = arranged(question, model), counter_of(model)
             known[kind(model)] = (
                 replace(asked, measure=measure(question, model, counter, gone))
                 if own is question

@@ -9,6 +9,7 @@ from contextshift.casting import Cast
 from contextshift.errors import InvalidInput
 from contextshift.lore.macros import MacroContext, expand
 from contextshift.swipes import showing
+from contextshift.voices import user_name
 
 __all__ = ["greeting_message"]
 
@@ -36,7 +37,7 @@ def greeting_message(
     persona = cast.persona
     context = MacroContext(
         char=card.char,
-        user=persona.name if persona else "User",
+        user=user_name(chat, cast),
         description=card.description,
         personality=card.personality,
         scenario=card.scenario,

@@ -107,9 +107,6 @@ class Staging:
         if not blocks:
             raise InvalidInput("there is nothing to send", "messages", "empty_array")
         params = self._params()
-        ambiguous = next(filter(is_ambiguous, params), None)
-        if ambiguous is not None:
-            raise InvalidInput("a name differs from a known one only by case", f"params.{ambiguous}", "ambiguous_key")
         question = self._planner.chat_question(
             self._access,
             model,

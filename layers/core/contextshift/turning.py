@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from contextshift.casting import Wanted
 from contextshift.chats import MessageRecord
@@ -37,20 +36,8 @@ def turn_of(history: Sequence[MessageRecord], wanted: Wanted, chance: Callable[[
     return Turn(
         messages=len(told) + pending,
         mark=(told[-1].n if told else 0) + pending,
-        greeting=_greeting(told[0].document) if told else None,
+        greeting=told[0].document.get("greeting") if told else None,
         state=next((one for one in states if one is not None), {}),
         chance=chance,
         replies=sum(one.document.get("role") == Role.ASSISTANT for one in told),
     )
-
-
-def _greeting(first: Mapping[str, Any]) -> int | None:
-    """Return which greeting a chat's first message shows, -1 where another answer took its place; None: unknown."""
-    if first.get("greeting") is None:
-        return None
-    shown, swipes = int(first.get("swipe") or 0), first.get("swipes") or ()
-    swipe = swipes[shown] if shown < len(swipes) else {}
-    if swipe.get("generation_id") is not None:
-        return -1
-    number = swipe.get("greeting")
-    return number if isinstance(number, int) else shown
