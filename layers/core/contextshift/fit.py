@@ -120,13 +120,15 @@ def fit(
     check_allowed(question.model, settings.compliance, question.allowed)
     check_indices(settings, question.messages)
     counter = counter_for(question.model)
-    proved = proved_by_bytes(question, counter)
+    # What such a strategy takes out of a prompt that fits, bytes cannot say.
+    acts = acts_when_fitting(registry.get(settings.context_strategy), registry.guard)
+    proved = None if acts else proved_by_bytes(question, counter)
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
     question = _marked(question)
     asked = measure(question, question.model, counter)
     situation = _situation(question, asked)
-    manual = _manual_departures(question, situation, registry)
+    manual = _manual_departures(question, situation, registry) if acts else None
     if manual is not None:
         asked = replace(asked, prompt=manual.tokens)
     if asked.fits:
@@ -189,8 +191,6 @@ def _manual_departures(
 ) -> ShiftResult | None:
     """Return what leaves whether or not all would fit, None where nothing is marked."""
     strategy = registry.get(question.settings.context_strategy)
-    if not acts_when_fitting(strategy, registry.guard):
-        return None
     result = shift_situation(replace(situation, allowance=situation.total), strategy, registry.guard)
     return result if result.excluded else None
 

@@ -1,0 +1,53 @@
+"""What its owner marked to leave does leave, whatever else is so, and the mark itself is sent nowhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from contextshift import ContextStrategyRegistry, Proposal, Reason
+from contextshift.catalogue import Catalogue, Model
+from contextshift.fakes import HostileStrategy
+from contextshift.fit import Action, Decision, fit
+from contextshift.measuring import Question
+from contextshift.settings import Settings
+from contextshift.tokens import TextCounter, TokenizerProfile
+from core.talk import A, C, Msg, S, T, U
+
+MARK = {"meta": {"manualExcluded": True}}
+
+
+class Bytes(TextCounter):
+    """A tokenizer of which bytes alone can prove that a request fits."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda text: len(text.encode()), overhead=4)
+        self.profile = TokenizerProfile("bytes", bytes_bound=1.0)
+
+
+def decide(talk: list[Msg], window: int, registry: ContextStrategyRegistry | None = None, **switches: Any) -> Decision:
+    model = Model("m", "main", "m", context_window=window)
+    whole = {"model": "m", "messages": talk, "max_tokens": 10}
+    settings = Settings(smart_truncation=True, **switches)
+    question = Question(model, talk, whole, settings, size=len(json.dumps(whole)))
+    return fit(question, Catalogue({"m": model}), lambda _: Bytes(), registry or ContextStrategyRegistry())
+
+
+@pytest.mark.parametrize("window", [600, 6_000, 600_000])
+def test_a_marked_message_leaves_in_whatever_window_though_bytes_prove_that_all_fits(window):
+    decision = decide([S(1), U(9) | MARK, A(9), U(1)], window, context_strategy="manual")
+    assert (decision.action, decision.dropped) == (Action.SHIFT, {1})
+    assert decision.shift is not None
+    assert [item.reason for item in decision.shift.excluded] == [Reason.MANUAL]
+
+
+def test_a_plug_in_that_acts_when_all_fits_is_asked_though_bytes_prove_it():
+    registry = ContextStrategyRegistry()
+    registry.register(HostileStrategy("eager", lambda s: Proposal({1: Reason.MANUAL})))
+    assert decide([S(1), U(9), A(9), U(1)], 600_000, registry, context_strategy="eager").dropped == {1}
+
+
+def test_a_strategy_that_only_makes_room_leaves_the_proof_by_bytes_alone():
+    assert decide([S(1), U(9), A(9), U(1)], 600_000, context_strategy="vector-recall").asked.bound
