@@ -27,6 +27,7 @@ from contextshift import (
     shift_context,
 )
 from contextshift.protection import protect
+from contextshift.strategies import Strategy
 from core.counting import steps
 from core.talk import Msg, S, U, any_conversation, budgets
 
@@ -36,7 +37,9 @@ headrooms = st.sampled_from([0.0, 0.1, 0.5, 0.9])
 rules = st.sampled_from([(), ("user_first",)])
 
 
-def shifted(talk: list[Msg], budget: int, strategy: str = "truncate", **options: object) -> ShiftResult | None:
+def shifted(
+    talk: list[Msg], budget: int, strategy: str | Strategy = "truncate", **options: object
+) -> ShiftResult | None:
     try:
         return shift_context(talk, count, budget, strategy=strategy, **options)  # type: ignore[arg-type]
     except TokenBudgetExceeded:
@@ -73,6 +76,22 @@ def test_3_no_group_is_split(talk, budget, strategy, room, rule):
         gone = {item.index for item in result.excluded}
         for members in group_messages(talk).members.values():
             assert len(gone & set(members)) in (0, len(members))
+
+
+@given(any_conversation, budgets)
+def test_3_a_summary_stands_before_the_current_input_and_inside_no_group(talk, budget):
+    sums_up = Smuggler([])
+    sums_up.propose = lambda s: Proposal(  # type: ignore[method-assign]
+        {i: Reason.CONTEXT_SHIFT for i in range(len(s.messages)) if i not in s.protected}, summary="short"
+    )
+    result = shifted(talk, budget, sums_up)
+    if result is None or result.summary is None:
+        return
+    groups, place = group_messages(talk), result.origins.index(None)
+    before, after = result.origins[:place], result.origins[place + 1 :]
+    assert protect(talk, groups).current in after
+    for members in groups.members.values():
+        assert not (set(members) & set(before) and set(members) & set(after))
 
 
 @given(any_conversation, budgets, strategies, headrooms, rules)

@@ -46,6 +46,22 @@ def story(turns: int = 60) -> list[Msg]:
     return [*talk, U("what did we decide")]
 
 
+USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+ANSWER = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "a", "content": "fine"}, {"type": "text", "text": "what now"}],
+}
+
+
+@pytest.mark.parametrize("end", [[USE, ANSWER], [C("a"), T("a")], [C("a", "b"), T("b"), T("a")], [U(1)]])
+def test_a_summary_never_comes_between_a_call_and_its_result(end: list[Msg]):
+    talk = [*(one for one in story() if one["role"] == "assistant"), *end]
+    result = shifted(talk, 300, "summarize")
+    assert result is not None
+    assert result.summary is not None
+    assert result.kept[-len(end) - 1 :] == [result.summary, *end]
+
+
 @given(any_conversation, budgets, st.sampled_from([0.0, 0.3]))
 def test_a_summary_keeps_within_its_share_and_is_smaller_than_what_it_replaces(talk, budget, headroom):
     result = shifted(talk, budget, "summarize", headroom=headroom)

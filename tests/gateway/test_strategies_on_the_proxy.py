@@ -47,6 +47,22 @@ def test_a_summary_reaches_the_upstream_as_a_plain_user_message_and_is_an_entry_
     assert included == audit["budget"]["prompt_tokens"]
 
 
+def test_a_summary_reaches_the_upstream_before_the_call_whose_result_is_the_current_input(world: World):
+    request = {**story("summarize"), "max_tokens": 40}
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    answer = {"type": "tool_result", "tool_use_id": "a", "content": "fine"}
+    end = [
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [answer, {"type": "text", "text": "what now"}]},
+    ]
+    request["messages"] = [*request["messages"][:-1], *end]
+    assert world.post(request, key="sk-pro").status_code == 200
+    sent = world.upstream.last.json["messages"]
+    assert sent[-2:] == end
+    assert sent[-3]["content"].startswith("Earlier in this conversation:")
+    assert world.audit("c", key="sk-pro").json()["messages"] == sent
+
+
 @pytest.mark.parametrize("strategy", ["truncate", "summarize", "vector-recall", "middle-out", "clear-tool-results"])
 def test_a_preview_shows_what_the_upstream_then_receives_whatever_the_strategy(world: World, strategy: str):
     request = story(strategy)

@@ -92,17 +92,23 @@ class Decision:
     def edits(self) -> Edits:
         """Return what a raw body needs to become what is sent: removals, new texts, and a summary."""
         shift = self.shift
-        if shift is None or self.situation is None:
+        if shift is None:
             return Edits()
         added = None
         if shift.summary is not None:
-            added = (self.situation.current or 0, _sendable(shift.summary))
+            added = (_follower(shift, shift.summary), _sendable(shift.summary))
         return Edits(self.dropped, {item.index: _sendable(item.message) for item in shift.truncated}, added)
 
     @property
     def swapped(self) -> bool:
         """Whether another model than the one asked for is called."""
         return self.action is Action.SWAP
+
+
+def _follower(shift: ShiftResult, summary: Message) -> int:
+    """Return the index of the message of the conversation that a summary stands before."""
+    place = next(place for place, message in enumerate(shift.kept) if message is summary)
+    return next(origin for origin in shift.origins[place:] if origin is not None)
 
 
 def _sendable(message: Message) -> Message:

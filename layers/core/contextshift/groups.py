@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from contextshift.messages import LIST, OBJECT, Message, content_parts
 
-__all__ = ["Groups", "carried_groups", "group_messages", "makes_calls"]
+__all__ = ["Groups", "carried_groups", "gaps_outside", "group_messages", "makes_calls"]
 
 _ID_FIELDS = ("tool_call_id", "toolCallId", "callId", "tool_use_id", "call_id")
 _RARE_CALL_FIELDS = frozenset(("function_call", *_ID_FIELDS))
@@ -166,6 +166,26 @@ def carried_groups(groups: Groups, rest: Sequence[int | None]) -> Groups:
     places = {index: place for place, index in enumerate(rest)}
     orphans = [places[index] for index in groups.orphans if index in places]
     return Groups(of, members, orphans, [places[index] for index in groups.unanswered if index in places])
+
+
+def gaps_outside(groups: Groups) -> list[int]:
+    """Return, for the gap before each message and the one after the last, the nearest earlier gap in no group.
+
+    What is put between messages stands in such a gap: providers refuse what comes between a call and its result.
+
+    >>> call, result = {"role": "assistant", "tool_calls": [{"id": "a"}]}, {"role": "tool", "tool_call_id": "a"}
+    >>> gaps_outside(group_messages([{"role": "user"}, call, result]))
+    [0, 1, 1, 3]
+    """
+    gaps: list[int] = []
+    start = end = -1
+    for place in range(len(groups.of) + 1):
+        if place > end:
+            start = place
+        if place in groups.members:
+            end = max(end, groups.members[place][-1])
+        gaps.append(start)
+    return gaps
 
 
 def makes_calls(message: Message) -> bool:

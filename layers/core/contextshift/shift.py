@@ -17,7 +17,7 @@ from typing import Any
 
 from contextshift.budget import Budget, as_budget
 from contextshift.errors import ContextShiftError, CounterFault, InvalidInput, TokenBudgetExceeded
-from contextshift.groups import Groups, carried_groups, group_messages
+from contextshift.groups import Groups, carried_groups, gaps_outside, group_messages
 from contextshift.guard import Guard
 from contextshift.hosting import acts_when_fitting, propose
 from contextshift.messages import HISTORY_SOURCES, Message, Source, check_messages, source_of
@@ -285,7 +285,7 @@ class _Draft:
         if self._shorter:
             kept = [self._message(index) for index in origins if index is not None]
         if self._summary is not None:
-            place = origins.index(situation.current)
+            place = gaps_outside(carried_groups(situation.groups, origins))[origins.index(situation.current)]
             kept.insert(place, self._summary[0])
             origins.insert(place, None)
         return ShiftResult(

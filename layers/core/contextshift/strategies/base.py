@@ -24,7 +24,7 @@ class Proposal:
     replacements: Mapping[int, str] = field(default_factory=dict)
     """New text of unprotected blocks, by index; see `with_text`."""
     summary: str | None = None
-    """Text that stands, as a user message, right before the current user input."""
+    """Text that stands, as a user message, right before the current user input, or the group that this belongs to."""
     diagnostics: Sequence[Mapping[str, Any]] = ()
 
 
