@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from contextshift import ContextStrategyRegistry, Proposal, Reason
+from contextshift import ContextStrategyRegistry, Proposal, Reason, WordCounter
 from contextshift.catalogue import Catalogue, Model
 from contextshift.fakes import HostileStrategy
 from contextshift.fit import Action, Decision, fit
 from contextshift.measuring import Question
 from contextshift.settings import Settings
 from contextshift.tokens import TextCounter, TokenizerProfile
-from core.talk import A, C, Msg, S, T, U
+from core.talk import A, Msg, S, U
 
 MARK = {"meta": {"manualExcluded": True}}
 
@@ -51,3 +51,30 @@ def test_a_plug_in_that_acts_when_all_fits_is_asked_though_bytes_prove_it():
 
 def test_a_strategy_that_only_makes_room_leaves_the_proof_by_bytes_alone():
     assert decide([S(1), U(9), A(9), U(1)], 600_000, context_strategy="vector-recall").asked.bound
+
+
+@pytest.mark.parametrize("window", [100, 600_000])
+def test_neither_mark_nor_rating_of_ours_is_sent_with_a_message_that_is_shortened(window):
+    """The mark is made on a copy, for the decision alone: what is sent is the caller's message with less text."""
+    registry = ContextStrategyRegistry()
+    registry.register(HostileStrategy("cuts", lambda s: Proposal({}, {1: "w"})))
+    talk = [S(1), U(40) | {"meta": {"own": 1}}, U(1)]
+    decision = decide(talk, window, registry, context_strategy="cuts", exclude=(1,))
+    assert decision.shift is not None
+    assert (decision.action, decision.shortened) == (Action.SHIFT, {1})
+    assert decision.edits().replaced == {1: U(1) | {"meta": {"own": 1}}}
+    assert [item.original is talk[1] for item in decision.shift.truncated] == [True]
+    assert [decision.shift.kept[index] is talk[index] for index in (0, 2)] == [True, True]
+
+
+def test_a_swap_counts_what_was_shortened_and_summed_up_with_the_other_tokenizer():
+    registry = ContextStrategyRegistry()
+    registry.register(HostileStrategy("both", lambda s: Proposal({1: Reason.MANUAL}, {2: "w w"}, "so far")))
+    talk = [S(1), U(30), A(30), U(30)]
+    small, large = Model("m", "main", "m", context_window=60), Model("l", "main", "l", context_window=900)
+    question = Question(small, talk, {"max_tokens": 10}, Settings(context_swapping=True, context_strategy="both"))
+    counters = {"m": Bytes(), "l": WordCounter()}
+    decision = fit(question, Catalogue({"m": small, "l": large}), lambda one: counters[one.name], registry)
+    assert decision.action is Action.SWAP
+    assert decision.shift is not None
+    assert decision.used.prompt == sum(map(WordCounter(), decision.shift.kept)) == 1 + 2 + 2 + 30

@@ -78,9 +78,26 @@ def test_what_was_shortened_stands_with_its_reason_and_its_new_text(world: World
     world.post(talk, key="sk-pro")
     audit = world.audit("c", key="sk-pro").json()
     assert [entry["reason"] for entry in audit["entries"]] == ["shortened", "fits", "protected-current-turn"]
+    assert [entry.get("tokens_before") for entry in audit["entries"]] == [100, None, None]
+    assert sum(entry["tokens"] for entry in audit["entries"]) == audit["budget"]["prompt_tokens"]
     assert audit["messages"] == world.upstream.last.json["messages"]
     assert len(audit["messages"][0]["content"].split()) < 100
     assert "w w" not in world.audit("c", key="sk-pro", query="?include=").text
+
+
+@pytest.mark.parametrize("strategy", ["vector-recall", "clear-tool-results"])
+def test_headers_say_that_texts_were_shortened_though_no_message_left(world: World, strategy: str):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    long = {"role": "tool", "tool_call_id": "a", "content": words(190)}
+    if strategy == "vector-recall":
+        long = {"role": "assistant", "content": words(190)}
+    talk = chat(("user", "q"), ("user", "now"), model="large", max_tokens=20)
+    talk["messages"][1:1] = [{"role": "assistant", "content": None, "tool_calls": [call]}, long]
+    talk["routing"] = {"context_strategy": strategy}
+    answer = world.post(talk, key="sk-pro")
+    assert len(world.upstream.last.json["messages"]) == len(talk["messages"])
+    assert answer.headers["x-bastion-context-truncated"] == "true"
+    assert "excluded=0, shortened=1" in answer.headers["x-bastion-context-tokens"]
 
 
 def test_cleared_results_keep_their_ids(world: World):

@@ -155,6 +155,7 @@ class Entry(Shape, kw_only=True):
     within: str | UnsetType = UNSET
     cause: str | UnsetType = UNSET
     detail: Any | UnsetType = UNSET
+    tokens_before: int | UnsetType = UNSET
 
 
 class UsedModel(Shape, kw_only=True):

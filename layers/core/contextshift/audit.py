@@ -80,6 +80,8 @@ class Entry:
     """What woke an entry of a lorebook, a word of `contextshift.reasons.Lore`."""
     detail: str | None = None
     """More on its reason or cause: a key, another entry, a budget."""
+    tokens_before: int | None = None
+    """Of a block that is sent with another text: what it came with. ``tokens`` is what is sent."""
 
     def document(self, audit_content: str) -> dict[str, Any]:
         """Return the entry as stored: texts whole, as SHA-256, or not at all (``full``, ``hashes``, ``none``)."""
@@ -94,6 +96,8 @@ class Entry:
             "group": self.group,
             "content": _kept(self.content, audit_content),
         }
+        if self.tokens_before is not None:
+            document["tokens_before"] = self.tokens_before
         if self.fields:
             document["fields"] = _kept(dict(self.fields), audit_content)
         if self.ref:

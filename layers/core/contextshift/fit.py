@@ -89,6 +89,11 @@ class Decision:
         """Indices of the messages that do not leave with the request."""
         return frozenset(item.index for item in self.shift.excluded) if self.shift else frozenset()
 
+    @property
+    def shortened(self) -> frozenset[int]:
+        """Indices of the messages that leave with less text than they came with."""
+        return frozenset(item.index for item in self.shift.truncated) if self.shift else frozenset()
+
     def edits(self) -> Edits:
         """Return what a raw body needs to become what is sent: removals, new texts, and a summary."""
         shift = self.shift
@@ -131,7 +136,6 @@ def fit(
     proved = None if acts else proved_by_bytes(question, counter)
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
-    question = _marked(question)
     asked = measure(question, question.model, counter)
     situation = _situation(question, asked)
     manual = _manual_departures(question, situation, registry) if acts else None
@@ -156,19 +160,41 @@ def fit(
     return Decision(Action.REFUSE, asked, asked, strategy, situation, candidates, error=refused, diagnostics=found)
 
 
-def _marked(question: Question) -> Question:
+def _marked(question: Question) -> Sequence[Message]:
     """Mark excluded messages and rate unrated ones, as their owners could have, for the decision alone."""
     marks: dict[int, dict[str, Any]] = {index: {"manualExcluded": True} for index in question.settings.exclude}
     for index, rating in question.relevance.items():
         marks.setdefault(index, {})["relevance"] = rating
     if not marks:
-        return question
+        return question.messages
     messages = list(question.messages)
     for index, mark in marks.items():
         meta = messages[index].get("meta")
         known = meta if isinstance(meta, Mapping) else {}
         messages[index] = {**messages[index], "meta": {**known, **mark}}
-    return replace(question, messages=messages)
+    return messages
+
+
+def _shifted(question: Question, situation: Situation, registry: ContextStrategyRegistry) -> ShiftResult:
+    """Shift with the strategy chosen, and put the caller's own messages in the place of those we marked."""
+    result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
+    given = question.messages
+    if situation.messages is given:
+        return result
+    shorter = {
+        item.index: replace(item, original=given[item.index], message=_saying(given[item.index], item.message))
+        for item in result.truncated
+    }
+    kept = [
+        message if origin is None else shorter[origin].message if origin in shorter else given[origin]
+        for message, origin in zip(result.kept, result.origins, strict=True)
+    ]
+    excluded = [replace(item, message=given[item.index]) for item in result.excluded]
+    return replace(result, kept=kept, excluded=excluded, truncated=list(shorter.values()))
+
+
+def _saying(given: Message, shortened: Message) -> Message:
+    return {**given, "content": shortened["content"]}
 
 
 def check_indices(settings: Settings, messages: Sequence[Message]) -> None:
@@ -182,7 +208,7 @@ def check_indices(settings: Settings, messages: Sequence[Message]) -> None:
 def _situation(question: Question, asked: Measure) -> Situation:
     unlimited = Budget(window=sys.maxsize, fixed=asked.fixed)
     return situate(
-        question.messages,
+        _marked(question),
         asked.tokens,
         asked.budget or unlimited,
         asked.counter,
@@ -196,9 +222,8 @@ def _manual_departures(
     question: Question, situation: Situation, registry: ContextStrategyRegistry
 ) -> ShiftResult | None:
     """Return what leaves whether or not all would fit, None where nothing is marked."""
-    strategy = registry.get(question.settings.context_strategy)
-    result = shift_situation(replace(situation, allowance=situation.total), strategy, registry.guard)
-    return result if result.excluded else None
+    result = _shifted(question, replace(situation, allowance=situation.total), registry)
+    return result if result.excluded or result.truncated else None
 
 
 def _forward(question: Question, asked: Measure, situation: Situation, manual: ShiftResult | None) -> Decision:
@@ -285,9 +310,9 @@ def _larger(
         if kind(model) not in known:
             own, counter = arranged(question, model), counter_of(model)
             known[kind(model)] = (
-                replace(asked, measure=measure(question, model, counter, gone))
+                replace(asked, measure=_as_shifted(measure(question, model, counter, gone), asked.manual))
                 if own is question
-                else asked.rearranged(_marked(own), model, counter, registry)
+                else asked.rearranged(own, model, counter, registry)
             )
         reserve = reserve_for(model, needs.reply, question.settings.reserve_tokens)
         found = known[kind(model)]
@@ -310,6 +335,16 @@ def _larger(
     )
     chosen = None if winner is None else prospect_of(winner)
     return chosen, [*candidates, *_keyless(question, asked.measure, catalogue)]
+
+
+def _as_shifted(measured: Measure, manual: ShiftResult | None) -> Measure:
+    """Count in what was made on the way, by this model's counter: shorter texts, and a summary."""
+    if manual is None:
+        return measured
+    count = measured.counter
+    more = 0 if manual.summary is None else count(manual.summary)
+    more += sum(count(item.message) - measured.tokens[item.index] for item in manual.truncated)
+    return replace(measured, prompt=measured.prompt + more)
 
 
 def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:
@@ -345,7 +380,7 @@ def _cut(
     registry: ContextStrategyRegistry,
     candidates: Sequence[Candidate],
 ) -> Decision:
-    result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
+    result = _shifted(question, situation, registry)
     used = replace(asked, prompt=result.tokens)
     dear = _too_dear(question, used)
     if dear is not None:

@@ -107,7 +107,7 @@ def context_headers(
     shown: list[tuple[str, str]] = []
     if warnings:
         shown.append((headers.WARNING, sf_list(warnings)))
-    if decision.dropped:
+    if decision.dropped or decision.shortened:
         shown.append((headers.TRUNCATED, "true"))
     shown.append((headers.TOKENS, _tokens_header(decision)))
     shown.append((headers.SETTINGS, _settings_header(settings)))
@@ -126,6 +126,7 @@ def _tokens_header(decision: Decision) -> str:
         "reserve": used.reserve,
         "margin": used.margin,
         "excluded": len(decision.dropped),
+        **({"shortened": len(decision.shortened)} if decision.shortened else {}),
         "approximate": used.counter.profile.approximate,
     }
     if used.bound:
@@ -156,13 +157,14 @@ def _entries(decision: Decision, question: Question) -> list[Entry]:
     situation, tokens = decision.situation, decision.used.tokens
     if situation is None:
         raise ValueError("a decision made by bytes alone has no blocks to list")
-    reasons = _reasons(decision)
+    reasons, changed = _reasons(decision), _changed(decision)
     entries = [
         _entry(
             _id(index, message, question),
             message,
             source=_source(message, index, situation),
-            tokens=tokens[index],
+            tokens=changed.get(index, tokens[index]),
+            before=tokens[index] if index in changed else None,
             included=index not in decision.dropped and decision.action is not Action.REFUSE,
             reason=reasons.get(index) or situation.protected.get(index) or _staying(decision),
             group=f"g{situation.groups.of[index]}",
@@ -237,6 +239,7 @@ def _entry(
     included: bool,
     reason: Reason,
     group: str,
+    before: int | None = None,
     assembled: bool = False,
 ) -> Entry:
     ours = ("role", "content", "meta", "pinned") if assembled else ("role", "content")
@@ -255,6 +258,7 @@ def _entry(
         ref=meta.get("ref"),
         cause=meta.get("cause"),
         detail=meta.get("detail"),
+        tokens_before=before,
     )
 
 
@@ -264,6 +268,12 @@ def _reasons(decision: Decision) -> dict[int, Reason]:
         return {}
     left = {item.index: item.reason for item in decision.shift.excluded}
     return {**left, **{item.index: Reason.SHORTENED for item in decision.shift.truncated}}
+
+
+def _changed(decision: Decision) -> dict[int, int]:
+    """Return the tokens of the blocks that are sent with another text, as the model that is called counts them."""
+    count = decision.used.counter
+    return {index: count(message) for index, message in decision.edits().replaced.items()}
 
 
 def _sent(decision: Decision, entries: Sequence[Entry], question: Question) -> list[dict[str, Any]]:

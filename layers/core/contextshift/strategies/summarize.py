@@ -1,9 +1,9 @@
 """``summarize``: what leaves is summed up in the conversation's own sentences; no model is called.
 
-The summary stands right before the current user input (before the call, where that input holds a result), as a user
-message, within the budget and smaller than what it replaces. It is extractive and deterministic (`contextshift.extract`), so the same history gives
-the same summary; what was read of it is remembered for the next (`contextshift.material`), which changes none.
-Where no useful one fits, this is ``truncate``, and a diagnostic says so.
+The summary stands right before the current user input (before the call, where that input holds its result), as a
+user message, within the budget and smaller than what it replaces. It is extractive and deterministic
+(`contextshift.extract`), so the same history gives the same summary; what was read of it is remembered for the next
+(`contextshift.material`), which changes none. Where no useful one fits, this is ``truncate``, and a diagnostic says so.
 """
 
 from __future__ import annotations
