@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contextshift import ContextStrategyRegistry, Proposal, Reason, WordCounter
+from contextshift import ContextStrategyRegistry, InvalidInput, Proposal, Reason, WordCounter
 from contextshift.catalogue import Catalogue, Model
 from contextshift.fakes import HostileStrategy
 from contextshift.fit import Action, Decision, fit
@@ -78,3 +78,11 @@ def test_a_swap_counts_what_was_shortened_and_summed_up_with_the_other_tokenizer
     assert decision.action is Action.SWAP
     assert decision.shift is not None
     assert decision.used.prompt == sum(map(WordCounter(), decision.shift.kept)) == 1 + 2 + 2 + 30
+
+
+@pytest.mark.parametrize("strategy", [one for one in ContextStrategyRegistry().ids() if one != "manual"])
+@pytest.mark.parametrize("window", [60, 600_000])
+def test_naming_messages_to_leave_with_a_strategy_that_lets_them_stay_is_refused(strategy, window):
+    with pytest.raises(InvalidInput) as caught:
+        decide([S(1), U(9), A(9), U(1)], window, context_strategy=strategy, exclude=(1,))
+    assert (caught.value.path, caught.value.reason) == ("routing.exclude", "exclude_needs_manual")

@@ -133,6 +133,7 @@ def fit(
     counter = counter_for(question.model)
     # What such a strategy takes out of a prompt that fits, bytes cannot say.
     acts = acts_when_fitting(registry.get(settings.context_strategy), registry.guard)
+    _check_exclude(settings, acts)
     proved = None if acts else proved_by_bytes(question, counter)
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
@@ -203,6 +204,17 @@ def check_indices(settings: Settings, messages: Sequence[Message]) -> None:
         for position, index in enumerate(indices):
             if index >= len(messages):
                 raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
+
+
+def _check_exclude(settings: Settings, acts: bool) -> None:
+    """Raise InvalidInput where messages are named to leave, and a strategy that would let them stay while all fits."""
+    if settings.exclude and not acts:
+        named = settings.context_strategy
+        raise InvalidInput(
+            f"the strategy {named!r} takes no message out that is named: use 'manual', or name no strategy",
+            "routing.exclude",
+            "exclude_needs_manual",
+        )
 
 
 def _situation(question: Question, asked: Measure) -> Situation:
