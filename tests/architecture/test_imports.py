@@ -16,7 +16,8 @@ SERVICE = ROOT / "functions"
 CORE_LEVELS = [
     {"media", "cutting"},
     {"nested"},
-    {"errors", "reasons", "tokens", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings", "endpoints"},
+    {"errors", "reasons", "pieces", "headers", "keys", "audit", "lexical", "overflow_wordings", "endpoints"},
+    {"tokens"},
     {
         "messages",
         "words",
@@ -38,7 +39,7 @@ CORE_LEVELS = [
     {"shift", "assembly", "overlay", "voices", "turning"},
     {"interceptors"},
     {"measuring"},
-    {"arranging"},
+    {"arranging", "marking"},
     {"fit", "fakes"},
     {"report", "relevance", "recovery"},
     {"planner", "answer"},

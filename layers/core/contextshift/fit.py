@@ -25,29 +25,27 @@ from contextshift.catalogue import Catalogue, Model, check_allowed, compliance_f
 from contextshift.choosing import Candidate, choose_larger
 from contextshift.errors import (
     ContextShiftError,
-    InvalidInput,
     ModelNotAllowed,
     ReplyLimitTooLarge,
     TokenBudgetExceeded,
 )
 from contextshift.hosting import acts_when_fitting
+from contextshift.marking import check_exclude, check_indices, marked, shifted
 from contextshift.measuring import CounterFor, Measure, Question, measure, proved_by_bytes
 from contextshift.messages import Message, Source, source_of
 from contextshift.needs import Needs, needs_of
 from contextshift.reasons import Passed
 from contextshift.registry import ContextStrategyRegistry
-from contextshift.settings import Settings
 from contextshift.shift import (
     ShiftResult,
     breakdown,
     grouping_diagnostics,
-    shift_situation,
     situate,
 )
 from contextshift.strategies import Situation
 from contextshift.tokens import TokenCounter
 
-__all__ = ["Action", "Decision", "check_indices", "fit"]
+__all__ = ["Action", "Decision", "fit"]
 
 
 class Action(StrEnum):
@@ -133,7 +131,7 @@ def fit(
     counter = counter_for(question.model)
     # What such a strategy takes out of a prompt that fits, bytes cannot say.
     acts = acts_when_fitting(registry.get(settings.context_strategy), registry.guard)
-    _check_exclude(settings, acts)
+    check_exclude(settings, acts)
     proved = None if acts else proved_by_bytes(question, counter)
     if proved is not None:
         return Decision(Action.NONE, proved, proved, settings.context_strategy)
@@ -161,66 +159,10 @@ def fit(
     return Decision(Action.REFUSE, asked, asked, strategy, situation, candidates, error=refused, diagnostics=found)
 
 
-def _marked(question: Question) -> Sequence[Message]:
-    """Mark excluded messages and rate unrated ones, as their owners could have, for the decision alone."""
-    marks: dict[int, dict[str, Any]] = {index: {"manualExcluded": True} for index in question.settings.exclude}
-    for index, rating in question.relevance.items():
-        marks.setdefault(index, {})["relevance"] = rating
-    if not marks:
-        return question.messages
-    messages = list(question.messages)
-    for index, mark in marks.items():
-        meta = messages[index].get("meta")
-        known = meta if isinstance(meta, Mapping) else {}
-        messages[index] = {**messages[index], "meta": {**known, **mark}}
-    return messages
-
-
-def _shifted(question: Question, situation: Situation, registry: ContextStrategyRegistry) -> ShiftResult:
-    """Shift with the strategy chosen, and put the caller's own messages in the place of those we marked."""
-    result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
-    given = question.messages
-    if situation.messages is given:
-        return result
-    shorter = {
-        item.index: replace(item, original=given[item.index], message=_saying(given[item.index], item.message))
-        for item in result.truncated
-    }
-    kept = [
-        message if origin is None else shorter[origin].message if origin in shorter else given[origin]
-        for message, origin in zip(result.kept, result.origins, strict=True)
-    ]
-    excluded = [replace(item, message=given[item.index]) for item in result.excluded]
-    return replace(result, kept=kept, excluded=excluded, truncated=list(shorter.values()))
-
-
-def _saying(given: Message, shortened: Message) -> Message:
-    return {**given, "content": shortened["content"]}
-
-
-def check_indices(settings: Settings, messages: Sequence[Message]) -> None:
-    """Raise InvalidInput, naming the place, where ``pin`` or ``exclude`` names a message that is not there."""
-    for name, indices in (("pin", settings.pin), ("exclude", settings.exclude)):
-        for position, index in enumerate(indices):
-            if index >= len(messages):
-                raise InvalidInput("there is no such message", f"routing.{name}[{position}]", "invalid_index")
-
-
-def _check_exclude(settings: Settings, acts: bool) -> None:
-    """Raise InvalidInput where messages are named to leave, and a strategy that would let them stay while all fits."""
-    if settings.exclude and not acts:
-        named = settings.context_strategy
-        raise InvalidInput(
-            f"the strategy {named!r} takes no message out that is named: use 'manual', or name no strategy",
-            "routing.exclude",
-            "exclude_needs_manual",
-        )
-
-
 def _situation(question: Question, asked: Measure) -> Situation:
     unlimited = Budget(window=sys.maxsize, fixed=asked.fixed)
     return situate(
-        _marked(question),
+        marked(question),
         asked.tokens,
         asked.budget or unlimited,
         asked.counter,
@@ -234,7 +176,7 @@ def _manual_departures(
     question: Question, situation: Situation, registry: ContextStrategyRegistry
 ) -> ShiftResult | None:
     """Return what leaves whether or not all would fit, None where nothing is marked."""
-    result = _shifted(question, replace(situation, allowance=situation.total), registry)
+    result = shifted(question, replace(situation, allowance=situation.total), registry)
     return result if result.excluded or result.truncated else None
 
 
@@ -392,7 +334,7 @@ def _cut(
     registry: ContextStrategyRegistry,
     candidates: Sequence[Candidate],
 ) -> Decision:
-    result = _shifted(question, situation, registry)
+    result = shifted(question, situation, registry)
     used = replace(asked, prompt=result.tokens)
     dear = _too_dear(question, used)
     if dear is not None:

@@ -22,7 +22,8 @@ from contextshift.errors import (
     StoreUnavailable,
     StrategyNotInPlan,
 )
-from contextshift.fit import Decision, check_indices, fit
+from contextshift.fit import Decision, fit
+from contextshift.marking import check_indices
 from contextshift.measuring import CounterFor, Question
 from contextshift.messages import Message
 from contextshift.overflow import Overflow
