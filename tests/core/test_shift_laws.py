@@ -26,6 +26,7 @@ from contextshift import (
     group_messages,
     shift_context,
 )
+from contextshift.messages import HISTORY_SOURCES, is_user_turn, source_of
 from contextshift.protection import protect
 from contextshift.strategies import Strategy
 from core.counting import steps
@@ -115,6 +116,27 @@ def test_4_and_5_order_is_preserved_and_every_block_is_accounted_for_once(talk, 
                 assert message is talk[origin]
         assert all(item.message is talk[item.index] for item in result.excluded)
         assert all(item.tokens == count(item.message) for item in result.excluded)
+
+
+@given(any_conversation, budgets, strategies, headrooms)
+def test_4_where_something_left_history_begins_with_a_user_or_a_protected_block(talk, budget, strategy, room):
+    result = shifted(talk, budget, strategy, headroom=room, rules=["user_first"])
+    protected = protect(talk, group_messages(talk)).reasons
+    if result is not None and result.excluded:
+        for message, origin in zip(result.kept, result.origins, strict=True):
+            spoken = origin is not None and source_of(message) in HISTORY_SOURCES
+            if spoken and message["role"] not in ("system", "developer"):
+                assert is_user_turn(message) or origin in protected
+                break
+
+
+@given(any_conversation, budgets, strategies, headrooms, st.sets(st.integers(0, 23)))
+def test_5_a_cache_breakpoint_is_kept_or_its_loss_is_reported_by_its_place(talk, budget, strategy, room, places):
+    marked = [one | {"cache_control": {"type": "ephemeral"}} if at in places else one for at, one in enumerate(talk)]
+    result = shifted(marked, budget, strategy, headroom=room)
+    if result is not None:
+        lost = [index for item in result.diagnostics for index in item["indices"] if "breakpoint" in item["code"]]
+        assert lost == sorted(item.index for item in result.excluded if item.index in places)
 
 
 @given(any_conversation, budgets, strategies, rules)

@@ -244,3 +244,69 @@ def test_a_budget_of_several_limits_works_for_every_strategy():
 def test_reasons_of_departures_are_stable_words():
     result = shift_context(story(), count, 200, strategy="summarize")
     assert {item.reason for item in result.excluded} == {Reason.CONTEXT_SHIFT}
+
+
+# -- cache breakpoints and steps -----------------------------------------------------------------------
+
+CACHED = {"cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize("group", [[C("a"), T("a", 50) | CACHED], [C("a") | CACHED, T("a", 50)], [U(50) | CACHED]])
+def test_a_group_with_a_breakpoint_leaves_after_its_neighbours_of_the_same_step(group: list[Msg]):
+    """A budget of 200 and a headroom of one half make a step of 100: all three groups begin in the first."""
+    talk = [*group, A(40), A(120), U(10)]
+    result = shifted(talk, 200, "truncate", headroom=0.5)
+    assert result is not None
+    assert [item.index for item in result.excluded] == [len(group), len(group) + 1]
+    small = shifted([*group, A(100), U(60)], 200, "truncate", headroom=0.1)
+    assert small is not None
+    assert [item.index for item in small.excluded] == list(range(len(group)))
+
+
+def test_a_cleared_result_takes_its_breakpoint_along_and_that_is_reported():
+    result_parts = {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": words(90), **CACHED}]}
+    result = shifted([U(10), C("a"), result_parts, U(10)], 50, "clear-tool-results")
+    assert result is not None
+    assert not result.excluded
+    assert result.diagnostics == [{"code": "cache-breakpoint-lost", "indices": [2]}]
+
+
+def test_a_marked_message_takes_its_breakpoint_along_and_the_place_is_the_inputs():
+    talk = [U(10) | {"meta": {"manualExcluded": True}}, A(10), U(10) | CACHED, A(10), U(10)]
+    result = shifted(talk, 25, "manual")
+    assert result is not None
+    assert [item.index for item in result.excluded] == [0, 1, 2]
+    assert result.diagnostics == [{"code": "cache-breakpoint-lost", "indices": [2]}]
+    alone = shifted([talk[0] | CACHED, *talk[1:]], 100, "manual")
+    assert alone is not None
+    assert alone.diagnostics == [{"code": "cache-breakpoint-lost", "indices": [0]}]
+
+
+def test_what_manual_takes_out_aligns_the_first_turn_too():
+    talk = [U(10) | {"meta": {"manualExcluded": True}}, A(10), U(10), A(10), U(10)]
+    result = shifted(talk, 100, "manual", rules=["user_first"])
+    assert result is not None
+    assert [(item.index, item.reason) for item in result.excluded] == [(0, "manual"), (1, "turn-alignment")]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=20), st.integers(20, 300), st.sampled_from([0.0, 0.2, 0.5]))
+def test_middle_out_touches_the_beginning_only_where_the_middle_is_not_enough(sizes, budget, headroom):
+    talk = [*map(A, sizes), U(1)]
+    result = shifted(talk, budget, "middle-out", headroom=headroom)
+    if result is None:
+        return
+    beginning, filled = set(), 0
+    for index, size in enumerate(sizes):
+        filled += size
+        if filled > budget // 4:
+            break
+        beginning.add(index)
+    touched = beginning & {item.index for item in result.excluded}
+    assert not touched or sum(sizes[index] for index in beginning) + 1 > budget
+
+
+def test_middle_out_keeps_a_breakpoint_behind_its_neighbours():
+    talk = [U(50), A(100), U(100), A(200) | CACHED, U(200), A(300), U(200)]
+    result = shifted(talk, 1000, "middle-out", headroom=0.5)
+    assert result is not None
+    assert [item.index for item in result.excluded] == [4, 5]

@@ -24,7 +24,16 @@ from contextshift.messages import HISTORY_SOURCES, Message, Source, check_messag
 from contextshift.protection import protect
 from contextshift.reasons import Reason
 from contextshift.registry import ContextStrategyRegistry
-from contextshift.strategies import Proposal, Situation, Strategy, Truncate, with_text
+from contextshift.strategies import (
+    USER_FIRST,
+    Proposal,
+    Situation,
+    Strategy,
+    Truncate,
+    lost_breakpoints,
+    unaligned,
+    with_text,
+)
 from contextshift.tokens import CountTokens, TokenizerProfile
 
 __all__ = [
@@ -59,7 +68,7 @@ class Excluded:
 
 @dataclass(slots=True)
 class Truncated:
-    """A block that became shorter; ``message`` stands in `ShiftResult.kept`."""
+    """A block with another text; ``message`` stands in `ShiftResult.kept`."""
 
     message: Message
     original: Message
@@ -86,6 +95,8 @@ class ShiftResult:
     """Where each kept message stood in the input; None for one that was made on the way."""
     summary: Message | None = None
     """The summary among ``kept``, where there is one."""
+    edited: list[Truncated] = field(default_factory=list)
+    """What says something else, because an interceptor made it so; such a block is not among ``truncated``."""
 
 
 def shift_context(
@@ -258,23 +269,35 @@ class _Draft:
             self._add_summary(proposal.summary)
 
     def finish(self, found: list[Mapping[str, Any]]) -> None:
-        """Make it fit, whatever was proposed: without a summary that is too large, then by truncation."""
+        """Make it fit, whatever was proposed: without a summary that is too large, then by truncation.
+
+        Then the history's first turn is the one the target wants, whoever made the cut.
+        """
         situation = self._situation
         if self._total > situation.allowance and self._summary is not None:
             found.append({"code": "summary-dropped"})
             self._total -= self._summary[1]
             self._summary = None
-        if self._total <= situation.allowance:
-            return
+        if self._total > situation.allowance:
+            self._truncate(found)
+        if self._gone and USER_FIRST in situation.rules:
+            for index in unaligned(situation, self._gone):
+                self._leave(index, Reason.TURN_ALIGNMENT)
+        shorter = {index: message for index, (message, _) in self._shorter.items()}
+        found += lost_breakpoints(situation.messages, self._gone, shorter)
+
+    def _truncate(self, found: list[Mapping[str, Any]]) -> None:
+        situation = self._situation
         rest = [index for index in range(len(situation.messages)) if index not in self._gone]
         messages = [self._message(index) for index in rest]
         finish = _TRUNCATE.propose(subset(situation, rest, messages, [self._tokens(index) for index in rest]))
-        found += finish.diagnostics
         for position, reason in finish.departures.items():
-            index = rest[position]
-            self._total -= self._tokens(index)
-            self._gone[index] = reason
-            self._shorter.pop(index, None)
+            self._leave(rest[position], reason)
+
+    def _leave(self, index: int, reason: Reason) -> None:
+        self._total -= self._tokens(index)
+        self._gone[index] = reason
+        self._shorter.pop(index, None)
 
     def result(self, strategy: str, found: list[Mapping[str, Any]]) -> ShiftResult:
         """Return what became of the conversation."""

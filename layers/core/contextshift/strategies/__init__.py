@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextshift.strategies.base import Proposal, Situation, Strategy, with_text
 from contextshift.strategies.clear_tool_results import ClearToolResults
+from contextshift.strategies.leaving import USER_FIRST, lost_breakpoints, unaligned
 from contextshift.strategies.manual import Manual
 from contextshift.strategies.middle_out import MiddleOut
 from contextshift.strategies.summarize import Summarize
@@ -12,6 +13,7 @@ from contextshift.strategies.vector_recall import VectorRecall
 
 __all__ = [
     "BUILTIN",
+    "USER_FIRST",
     "ClearToolResults",
     "Manual",
     "MiddleOut",
@@ -21,6 +23,8 @@ __all__ = [
     "Summarize",
     "Truncate",
     "VectorRecall",
+    "lost_breakpoints",
+    "unaligned",
     "with_text",
 ]
 

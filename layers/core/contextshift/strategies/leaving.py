@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import contains
 from typing import Any, NamedTuple
 
@@ -27,7 +27,17 @@ from contextshift.messages import (
 from contextshift.reasons import Reason
 from contextshift.strategies.base import Situation
 
-__all__ = ["USER_FIRST", "Leaving", "Shelves", "by_priority", "extras_by_priority", "shelve"]
+__all__ = [
+    "USER_FIRST",
+    "Leaving",
+    "Shelves",
+    "breakpoints_last",
+    "by_priority",
+    "extras_by_priority",
+    "lost_breakpoints",
+    "shelve",
+    "unaligned",
+]
 
 USER_FIRST = "user_first"
 """Rule of targets that want history to start with a user message."""
@@ -87,24 +97,6 @@ class Leaving:
         if self.over > 0 and step >= 1:
             self.over = math.ceil(math.ceil(self.over / step) * step)
 
-    def align_first_turn(self) -> None:
-        """Where the target asks, let go what stands before the first user message; a protected block ends it."""
-        situation = self._situation
-        if USER_FIRST not in situation.rules or not self.gone:
-            return
-        for index, message in enumerate(situation.messages):
-            if index in self.gone or message.get("role") in _INSTRUCTIONS or source_of(message) not in HISTORY_SOURCES:
-                continue
-            if is_user_turn(message) or index in situation.protected:
-                return
-            self._leave(index, Reason.TURN_ALIGNMENT)
-
-    def diagnostics(self) -> list[Mapping[str, Any]]:
-        """Report cache breakpoints of the client that leave: their prefix must be written to the cache anew."""
-        messages = self._situation.messages
-        lost = [index for index in self.gone if _has_breakpoint(messages[index])]
-        return [{"code": "cache-breakpoint-lost", "indices": sorted(lost)}] if lost else []
-
     def _leave(self, index: int, reason: Reason) -> None:
         for member in self._situation.groups.group(index):
             self.gone[member] = reason
@@ -120,10 +112,11 @@ class Shelves(NamedTuple):
     memories: list[int]
     lore: list[int]
     history: Sequence[int]
+    """As it stands, which is its order of leaving but for `breakpoints_last`."""
 
 
 def shelve(situation: Situation) -> Shelves:
-    """Sort a conversation onto shelves; history is in its order of leaving."""
+    """Sort a conversation onto shelves."""
     messages = situation.messages
     shelves = Shelves([], [], [], [], range(len(messages)))
     if any(map(contains, messages, repeat("meta"))):
@@ -133,7 +126,7 @@ def shelve(situation: Situation) -> Shelves:
             source = source_of(message) if "meta" in message else None
             places.get(source, spoken).append(index)
         shelves = shelves._replace(history=spoken)
-    return shelves._replace(history=_breakpoints_last(situation, shelves.history))
+    return shelves
 
 
 def by_priority(situation: Situation, indices: Sequence[int]) -> list[int]:
@@ -147,18 +140,48 @@ def extras_by_priority(situation: Situation, shelves: Shelves) -> list[int]:
     return [*shelves.added, *shelves.examples, *ranked]
 
 
-def _breakpoints_last(situation: Situation, history: Sequence[int]) -> Sequence[int]:
-    """Move messages with a client's cache breakpoint behind their neighbours of the same age step."""
+def breakpoints_last(situation: Situation, history: Sequence[int]) -> Sequence[int]:
+    """Return history in its order of leaving: groups with a client's cache breakpoint behind those of their age step.
+
+    An age step is headroom x budget, from where ``history`` begins: what one cut takes is whole steps. Where no cut
+    goes in steps, or there is no breakpoint, this is ``history`` itself; else each group stands by its first member.
+    """
     step = situation.headroom * situation.budget.limit
     if step < 1 or not any(map(_has_breakpoint, situation.messages)):
         return history
+    of = situation.groups.of
+    marked = {of[index] for index, message in enumerate(situation.messages) if _has_breakpoint(message)}
     age = 0
     ranked: list[tuple[int, bool, int]] = []
-    for position, index in enumerate(history):
-        ranked.append((int(age / step), _has_breakpoint(situation.messages[index]), position))
-        if situation.groups.of[index] not in situation.protected:
-            age += situation.tokens[index]
-    return [history[position] for _, _, position in sorted(ranked)]
+    for position, first in enumerate(groups := list(situation.removable_groups(history))):
+        ranked.append((int(age / step), first in marked, position))
+        age += sum(situation.tokens[member] for member in situation.groups.group(first))
+    return [groups[position] for _, _, position in sorted(ranked)]
+
+
+def unaligned(situation: Situation, gone: Iterable[int]) -> list[int]:
+    """Return the history before the first user message, whole groups; a protected block ends it.
+
+    For targets with the rule `USER_FIRST`, once something has left (``gone``).
+    """
+    leaving = dict.fromkeys(gone)
+    known = len(leaving)
+    for index, message in enumerate(situation.messages):
+        if index in leaving or message.get("role") in _INSTRUCTIONS or source_of(message) not in HISTORY_SOURCES:
+            continue
+        if is_user_turn(message) or index in situation.protected:
+            break
+        leaving |= dict.fromkeys(situation.groups.group(index))
+    return list(leaving)[known:]
+
+
+def lost_breakpoints(
+    messages: Sequence[Message] | Mapping[int, Message], gone: Iterable[int], changed: Mapping[int, Message]
+) -> list[Mapping[str, Any]]:
+    """Report a client's cache breakpoints that are sent no more: their prefix must be written to the cache anew."""
+    stripped = (index for index, message in changed.items() if not _has_breakpoint(message))
+    lost = [index for index in chain(gone, stripped) if _has_breakpoint(messages[index])]
+    return [{"code": "cache-breakpoint-lost", "indices": sorted(lost)}] if lost else []
 
 
 def _has_breakpoint(message: Message) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextshift.strategies.base import Proposal, Situation
-from contextshift.strategies.leaving import Leaving, extras_by_priority, shelve
+from contextshift.strategies.leaving import Leaving, breakpoints_last, extras_by_priority, shelve
 
 __all__ = ["MiddleOut"]
 
@@ -21,17 +21,19 @@ class MiddleOut:
     acts_when_fitting = False
 
     def propose(self, situation: Situation) -> Proposal:
-        """Remove extras, then the middle, then, where that is not enough, the beginning."""
+        """Remove extras, then the middle in steps, then, where all of it is not enough, no more than needed."""
         leaving = Leaving(situation)
         shelves = shelve(situation)
         beginning, middle = _parted(situation, list(situation.removable_groups(shelves.history)))
         leaving.orphans()
         leaving.until_it_fits(extras_by_priority(situation, shelves))
+        needed = leaving.over
         leaving.in_steps()
-        leaving.until_it_fits(middle)
+        spare = leaving.over - needed
+        leaving.until_it_fits(breakpoints_last(situation, middle))
+        leaving.over -= spare  # of the beginning, the oldest and dearest, nothing leaves for a round number
         leaving.until_it_fits(beginning)
-        leaving.align_first_turn()
-        return Proposal(leaving.gone, diagnostics=leaving.diagnostics())
+        return Proposal(leaving.gone)
 
 
 def _parted(situation: Situation, groups: list[int]) -> tuple[list[int], list[int]]:

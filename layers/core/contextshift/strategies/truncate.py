@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextshift.strategies.base import Proposal, Situation
-from contextshift.strategies.leaving import Leaving, extras_by_priority, shelve
+from contextshift.strategies.leaving import Leaving, breakpoints_last, extras_by_priority, shelve
 
 __all__ = ["Truncate"]
 
@@ -21,12 +21,11 @@ class Truncate:
     acts_when_fitting = False
 
     def propose(self, situation: Situation) -> Proposal:
-        """Remove from the front of the order until the rest fits, then align the first turn."""
+        """Remove from the front of the order until the rest fits; the host then aligns the first turn."""
         leaving = Leaving(situation)
         shelves = shelve(situation)
         leaving.orphans()
         leaving.until_it_fits(extras_by_priority(situation, shelves))
         leaving.in_steps()
-        leaving.until_it_fits(shelves.history)
-        leaving.align_first_turn()
-        return Proposal(leaving.gone, diagnostics=leaving.diagnostics())
+        leaving.until_it_fits(breakpoints_last(situation, shelves.history))
+        return Proposal(leaving.gone)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextshift.lexical import bm25
 from contextshift.messages import meta_number
 from contextshift.strategies.base import Proposal, Situation, with_text
-from contextshift.strategies.leaving import Leaving, Shelves, shelve
+from contextshift.strategies.leaving import Leaving, Shelves, breakpoints_last, shelve
 from contextshift.strategies.texts import all_text, cutter, plain_text
 
 __all__ = ["VectorRecall"]
@@ -46,10 +46,9 @@ class VectorRecall:
         # What shortening could not free is removed, in steps of its own: the cut then stays put, too.
         leaving.over = needed - saved
         leaving.in_steps()
-        leaving.until_it_fits(shelves.history)
-        leaving.align_first_turn()
+        leaving.until_it_fits(breakpoints_last(situation, shelves.history))
         texts = {index: text for index, text in shortened.items() if index not in leaving.gone}
-        return Proposal(leaving.gone, texts, diagnostics=leaving.diagnostics())
+        return Proposal(leaving.gone, texts)
 
 
 def _by_relevance(situation: Situation, shelves: Shelves) -> list[int]:
