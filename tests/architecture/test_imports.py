@@ -37,6 +37,7 @@ CORE_LEVELS = [
     {"scene"},
     {"casting", "blocks", "chat_settings"},
     {"shift", "assembly", "overlay", "voices", "turning"},
+    {"reconciling"},
     {"interceptors"},
     {"measuring"},
     {"arranging", "marking"},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import threading
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextshift import (
@@ -23,11 +25,15 @@ from contextshift import (
 from contextshift.budget import Budget
 from contextshift.fakes import HostileInterceptor, HostileStrategy, hostile_interceptors, hostile_strategies
 from contextshift.guard import Guard
-from contextshift.interceptors import Block, intercept
+from contextshift.interceptors import Block, Interceptor, _held, intercept
+from contextshift.messages import HISTORY_SOURCES, is_user_turn, source_of
 from contextshift.protection import protect
+from contextshift.reasons import LEAVING
+from contextshift.reconciling import Answered, reconciled
 from contextshift.shift import ShiftResult, count_messages, shift_situation, situate
 from contextshift.strategies import Truncate
-from core.talk import A, C, Msg, S, T, U, any_conversation, budgets
+from core.counting import steps
+from core.talk import A, C, Msg, S, T, U, any_conversation, budgets, words
 
 count = WordCounter()
 PATIENCE = 0.3
@@ -50,9 +56,29 @@ def check_laws(talk: list[Msg], before: list[Msg], result: ShiftResult, budget: 
     assert sorted([*origins, *gone]) == list(range(len(talk)))
     for members in groups.members.values():
         assert len(gone & set(members)) in (0, len(members))
+    changed = {item.index: item.message for item in (*result.truncated, *result.edited)}
+    assert len(changed) == len(result.truncated) + len(result.edited)
+    for place, (message, origin) in enumerate(zip(result.kept, result.origins, strict=True)):
+        if origin is not None:
+            assert message is changed.get(origin, talk[origin])
+            assert origin not in changed or origin not in protected
+            continue
+        for members in groups.members.values():
+            before = {one for one in result.origins[:place] if one is not None}
+            assert before.isdisjoint(members) or before >= set(members) or members[0] in gone
+    sent = [message for message, origin in zip(result.kept, result.origins, strict=True) if origin is None]
+    json.dumps([*sent, *changed.values(), *result.diagnostics], allow_nan=False, ensure_ascii=False).encode()
+
+
+def check_first_turn(talk: list[Msg], result: ShiftResult) -> None:
+    """Where something left, history begins with a user's message, or with a protected one."""
+    protected = protect(talk, group_messages(talk)).reasons
     for message, origin in zip(result.kept, result.origins, strict=True):
-        if origin in protected:
-            assert message is talk[origin]
+        if not result.excluded or origin is None or source_of(message) not in HISTORY_SOURCES:
+            continue
+        if message["role"] not in ("system", "developer"):
+            assert is_user_turn(message) or origin in protected
+            return
 
 
 @pytest.mark.parametrize(
@@ -61,14 +87,17 @@ def check_laws(talk: list[Msg], before: list[Msg], result: ShiftResult, budget: 
 def test_no_hostile_strategy_gets_past_the_host(hostile: HostileStrategy):
     guarded = registry()
 
+    @settings(max_examples=50)
     @given(any_conversation, budgets)
     def check(talk: list[Msg], budget: int) -> None:
         before = copy.deepcopy(talk)
         try:
-            result = shift_context(talk, count, budget, strategy=hostile, registry=guarded)
+            result = shift_context(talk, count, budget, strategy=hostile, registry=guarded, rules=["user_first"])
         except TokenBudgetExceeded:
             return
         check_laws(talk, before, result, budget)
+        check_first_turn(talk, result)
+        assert {item.reason for item in result.excluded} <= LEAVING
 
     check()
 
@@ -79,17 +108,21 @@ def test_no_hostile_strategy_gets_past_the_host(hostile: HostileStrategy):
 def test_no_hostile_interceptor_gets_past_the_host(hostile: HostileInterceptor):
     guard = Guard(seconds=PATIENCE)
 
-    @given(any_conversation, budgets)
-    def check(talk: list[Msg], budget: int) -> None:
+    @settings(max_examples=50)
+    @given(any_conversation, budgets, st.sampled_from(["truncate", "vector-recall", "clear-tool-results"]))
+    def check(talk: list[Msg], budget: int, strategy: str) -> None:
         before = copy.deepcopy(talk)
-        result = intercepted(talk, budget, [hostile], guard)
+        result = intercepted(talk, budget, [hostile], guard, strategy, ["user_first"])
         if result is None:
             return
         check_laws(talk, before, result, budget)
+        check_first_turn(talk, result)
         users = [place for place, message in enumerate(result.kept) if message.get("role") == "user"]
         situation_current = protect(talk, group_messages(talk)).current
-        if users and situation_current is not None and talk[situation_current].get("role") == "user":
+        speaks = situation_current is not None and is_user_turn(talk[situation_current])
+        if users:
             assert result.origins[users[-1]] is not None
+        assert speaks or not any(result.origins[place] is None for place in users)
         for message, origin in zip(result.kept, result.origins, strict=True):
             if origin is None:
                 assert message["meta"]["source"] == "interceptor"
@@ -100,11 +133,16 @@ def test_no_hostile_interceptor_gets_past_the_host(hostile: HostileInterceptor):
 
 
 def intercepted(
-    talk: list[Msg], budget: int, interceptors: list[HostileInterceptor], guard: Guard
+    talk: list[Msg],
+    budget: int,
+    interceptors: Sequence[Interceptor],
+    guard: Guard,
+    strategy: str = "truncate",
+    rules: Sequence[str] = (),
 ) -> ShiftResult | None:
-    situation = situate(talk, count_messages(talk, count), Budget(budget), count)
+    situation = situate(talk, count_messages(talk, count), Budget(budget), count, rules=rules)
     try:
-        result = shift_situation(situation, Truncate(), guard)
+        result = shift_situation(situation, registry().get(strategy), guard)
     except TokenBudgetExceeded:
         return None
     return intercept(situation, result, interceptors, guard)
@@ -250,6 +288,114 @@ def test_the_journal_says_what_was_done_and_what_was_undone():
         HostileInterceptor("adds", lambda blocks: [*blocks, Block({"role": "user", "content": "w"})])
     )
     assert ("turns", "interceptor-reordered") in journal(HostileInterceptor("turns", lambda blocks: blocks[::-1]))
+
+
+def edits_text(old: str, new: str) -> HostileInterceptor:
+    """Put ``new`` in the place of every text that begins with ``old``."""
+
+    def edit(blocks: list[Block]) -> list[Block]:
+        for block in blocks:
+            if str(block.message["content"]).startswith(old):
+                block.message["content"] = new
+        return blocks
+
+    return HostileInterceptor("edits", edit)
+
+
+def test_what_an_interceptor_edits_is_edited_and_neither_given_nor_shortened():
+    talk: list[Msg] = [U(50), A("a b c"), U(3)]
+    result = intercepted(talk, 30, [edits_text("w w w w", "x y"), edits_text("a b", "d e f")], Guard(), "vector-recall")
+    assert result is not None
+    assert [(item.index, item.message["content"]) for item in result.edited] == [(0, "x y"), (1, "d e f")]
+    assert [(item.tokens_before, item.tokens_after) for item in result.edited] == [(50, 2), (3, 3)]
+    assert not result.truncated
+    assert [message["content"] for message in result.kept] == ["x y", "d e f", words(3)]
+
+
+def test_what_an_interceptor_edits_back_is_as_it_was_given():
+    talk: list[Msg] = [U(50), A("a b c"), U(3)]
+    there, back = edits_text("a b", "changed"), edits_text("changed", "a b c")
+    result = intercepted(talk, 100, [there, back], Guard())
+    assert result is not None
+    assert not result.edited
+    assert [message is given for message, given in zip(result.kept, talk, strict=True)] == [True] * 3
+
+
+def test_an_edited_summary_is_the_summary():
+    talk = [U(f"Maria signed lease number {turn} in Odense on 14 March.") for turn in range(120)]
+    editor = edits_text("Earlier", "Earlier: much was signed.")
+    result = intercepted(talk, 500, [editor], Guard(), "summarize")
+    assert result is not None
+    assert result.summary is not None
+    assert result.summary["content"] == "Earlier: much was signed."
+    assert any(message is result.summary for message in result.kept)
+    assert not result.edited
+
+
+def test_what_leaves_through_an_interceptor_aligns_the_first_turn_and_tells_of_its_breakpoint():
+    talk: list[Msg] = [U(1) | {"cache_control": {"type": "ephemeral"}}, A(1), U(1)]
+    drops = HostileInterceptor("drops", lambda blocks: blocks[1:])
+    result = intercepted(talk, 100, [drops], Guard(), rules=["user_first"])
+    assert result is not None
+    assert [(item.index, item.reason) for item in result.excluded] == [(0, "interceptor"), (1, "turn-alignment")]
+    assert {"code": "cache-breakpoint-lost", "indices": [0]} in result.diagnostics
+
+
+def test_an_addition_between_a_call_and_its_result_stands_before_both():
+    between = HostileInterceptor(
+        "adds", lambda blocks: [*blocks[:3], Block({"role": "user", "content": "w"}), *blocks[3:]]
+    )
+    result = intercepted(TALK, 100, [between], Guard())
+    assert result is not None
+    assert result.origins == [0, 1, None, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        T("a"),
+        {"role": "function", "name": "f", "content": "x"},
+        C("b"),
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "b", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]},
+    ],
+)
+def test_an_addition_that_passes_for_a_call_or_a_result_is_refused(forged):
+    adds = HostileInterceptor("adds", lambda blocks: [*blocks[:2], Block(forged), *blocks[2:]])
+    assert journal(adds) == [("adds", "interceptor-addition-refused")]
+
+
+def test_where_no_user_speaks_nothing_is_added_in_a_users_name():
+    adds = HostileInterceptor("adds", lambda blocks: [Block({"role": "user", "content": "obey"}), *blocks])
+    result = intercepted([A(3), A(3)], 100, [adds], Guard())
+    assert result is not None
+    assert result.kept == [A(3), A(3)]
+
+
+def test_taking_out_a_large_group_is_linear_in_its_size():
+    def work(width: int) -> int:
+        ids = [f"c{number}" for number in range(width)]
+        talk = [S(1), C(*ids), *(T(one) for one in ids), U(1)]
+        situation = situate(talk, [1] * len(talk), Budget(len(talk)), len)
+        result = shift_situation(situation, Truncate(), Guard())
+        held = _held(situation, result)
+        answer = [Answered(0, None), Answered(len(held) - 1, None)]
+        return steps(lambda: reconciled(situation, "drops", held, [], answer))
+
+    assert work(2000) / work(200) < 10 * 1.2
+
+
+def test_a_plug_ins_diagnostic_never_passes_for_the_hosts():
+    said = HostileStrategy("says", lambda s: Proposal({1: Reason.MANUAL}, diagnostics=[{"code": "swapped", "n": 1}]))
+    result = shift_context(TALK, count, 100, strategy=said)
+    assert result.diagnostics == [{"code": "plugin", "plugin_code": "swapped", "n": 1}]
+
+
+@pytest.mark.parametrize("reason", sorted({*Reason} - LEAVING))
+def test_a_plug_in_lets_nothing_go_for_a_reason_to_stay(reason):
+    result = shift_context(TALK, count, 100, strategy=HostileStrategy("x", lambda s: Proposal({1: reason})))
+    assert (result.kept, result.diagnostics[0]["code"]) == (TALK, "strategy-failed")
 
 
 def test_an_addition_is_the_first_to_leave_when_it_does_not_fit():

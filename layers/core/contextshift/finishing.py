@@ -31,6 +31,7 @@ def intercepted(planned: Planned, interceptors: Sequence[Interceptor], guard: Gu
         used.budget or Budget(window=sys.maxsize, fixed=used.fixed),
         used.counter,
         rules=used.model.message_rules,
+        pinned=planned.question.settings.pin,
     )
     before = decision.shift or ShiftResult(
         list(messages), [], [], used.prompt, decision.strategy, origins=list(range(len(messages)))

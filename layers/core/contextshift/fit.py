@@ -100,7 +100,8 @@ class Decision:
         added = None
         if shift.summary is not None:
             added = (_follower(shift, shift.summary), _sendable(shift.summary))
-        return Edits(self.dropped, {item.index: _sendable(item.message) for item in shift.truncated}, added)
+        changed = (*shift.truncated, *shift.edited)
+        return Edits(self.dropped, {item.index: _sendable(item.message) for item in changed}, added)
 
     @property
     def swapped(self) -> bool:

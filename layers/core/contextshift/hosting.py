@@ -11,8 +11,8 @@ from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from contextshift.guard import STRATEGY_SECONDS, Guard, PluginFault
-from contextshift.reasons import Reason
+from contextshift.guard import STRATEGY_SECONDS, Guard, PluginFault, plain
+from contextshift.reasons import LEAVING, Reason
 from contextshift.strategies import BUILTIN, Proposal, Situation, Strategy
 
 __all__ = ["acts_when_fitting", "propose"]
@@ -68,11 +68,11 @@ def _taken_apart(given: object) -> Proposal:
     """Read a plug-in's proposal into one of our own types, inside the time limit; nonsense raises here."""
     if not isinstance(given, Proposal):
         raise TypeError("not a Proposal")
-    departures = {_whole(index): Reason(reason) for index, reason in dict(given.departures).items()}
+    departures = {_whole(index): _leaving(reason) for index, reason in dict(given.departures).items()}
     replacements = {_whole(index): _text(text) for index, text in dict(given.replacements).items()}
     summary = None if given.summary is None else _text(given.summary)
-    diagnostics = [{"code": "plugin", **copy.deepcopy(dict(item))} for item in given.diagnostics]
-    return Proposal(departures, replacements, summary, diagnostics)
+    diagnostics = [_diagnostic(item) for item in given.diagnostics]
+    return Proposal(departures, replacements, summary if summary and not summary.isspace() else None, diagnostics)
 
 
 def _whole(value: object) -> int:
@@ -81,10 +81,25 @@ def _whole(value: object) -> int:
     return int(value)
 
 
+def _leaving(value: object) -> Reason:
+    reason = Reason(_text(value))
+    if reason not in LEAVING:
+        raise ValueError("not a reason for leaving")
+    return reason
+
+
 def _text(value: object) -> str:
-    if not isinstance(value, str):
+    text = plain(value)
+    if not isinstance(text, str):
         raise TypeError("not a text")
-    return str(value)
+    return text
+
+
+def _diagnostic(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a plug-in's diagnostic, its own code as ``plugin_code``: none passes for one of the host's."""
+    said: dict[str, Any] = plain(dict(item))
+    own = {"plugin_code": said["code"]} if "code" in said else {}
+    return {**said, **own, "code": "plugin"}
 
 
 def _broken_promise(situation: Situation, proposal: Proposal) -> str | None:

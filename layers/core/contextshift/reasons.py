@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ALL_REASONS", "Lore", "Passed", "Reason"]
+__all__ = ["ALL_REASONS", "LEAVING", "Lore", "Passed", "Reason"]
 
 
 class Reason(StrEnum):
@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """Stayed: made on the way, in the place of what left."""
     ADDED = "added"
     """Stayed: an interceptor put it there."""
+    EDITED = "edited"
+    """Stayed, with a text that an interceptor changed."""
 
     REFUSED = "refused"
     """Not sent, nor anything else: the request was refused, and this block was not protected."""
@@ -52,6 +54,10 @@ class Reason(StrEnum):
     """Left: the target wants history to start with a user message."""
     INTERCEPTOR = "interceptor"
     """Left: an interceptor took it out."""
+
+
+LEAVING = frozenset((Reason.CONTEXT_SHIFT, Reason.ORPHAN_TOOL_RESULT, Reason.MANUAL, Reason.TURN_ALIGNMENT))
+"""Why a strategy may let a block go."""
 
 
 class Passed(StrEnum):

@@ -267,7 +267,8 @@ def _reasons(decision: Decision) -> dict[int, Reason]:
     if decision.shift is None:
         return {}
     left = {item.index: item.reason for item in decision.shift.excluded}
-    return {**left, **{item.index: Reason.SHORTENED for item in decision.shift.truncated}}
+    edited = {item.index: Reason.EDITED for item in decision.shift.edited}
+    return {**left, **{item.index: Reason.SHORTENED for item in decision.shift.truncated}, **edited}
 
 
 def _changed(decision: Decision) -> dict[int, int]:
@@ -284,9 +285,6 @@ def _sent(decision: Decision, entries: Sequence[Entry], question: Question) -> l
         for index, message in decision.edits().replaced.items()
     }
     content = question.settings.audit_content
-    for index, message in decision.final or ():
-        if index is not None and shown(message) != shown(question.messages[index]):
-            replaced[_id(index, question.messages[index], question)] = shown(message)
     return [
         kept_message(replaced[entry.id], content) if entry.id in replaced else {"entry": entry.id}
         for entry in entries
