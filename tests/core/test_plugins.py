@@ -199,19 +199,32 @@ def test_a_good_plug_in_is_followed():
     assert [(item.index, item.tokens_after) for item in result.truncated] == [(1, 1)]
 
 
-def test_registering_returns_the_undo():
-    one, other = (HostileStrategy("mine", lambda s: Proposal()) for _ in range(2))
+@given(st.lists(st.booleans(), max_size=6), st.randoms(use_true_random=False))
+def test_a_clean_up_takes_back_its_own_registration_and_no_other_in_whatever_order(same, random):
+    """The last that was not taken back is in force, though one strategy be registered twice, or undone twice."""
     known = registry()
-    undo_one = known.register(one)
-    undo_other = known.register(other)
-    assert known.get("mine") is other
-    undo_one()
-    assert known.get("mine") is other
-    undo_other()
+    built_in, again = known.get("truncate"), HostileStrategy("truncate", lambda s: Proposal())
+    stack = [(built_in, lambda: None)]
+    for one in same:
+        strategy = again if one else HostileStrategy("truncate", lambda s: Proposal())
+        stack.append((strategy, known.register(strategy)))
+    undone = stack[1:]
+    random.shuffle(undone)
+    for entry in undone:
+        assert known.get("truncate") is stack[-1][0]
+        entry[1]()
+        stack.remove(entry)
+        entry[1]()
+    assert known.get("truncate") is built_in
+
+
+def test_a_clean_up_called_late_leaves_a_new_registration_of_the_same_strategy_alone():
+    known, one = registry(), HostileStrategy("mine", lambda s: Proposal())
+    undo = known.register(one)
+    undo()
+    known.register(one)
+    undo()
     assert known.get("mine") is one
-    undo_other()
-    undo_one()
-    assert "mine" not in known.ids()
 
 
 def test_replacing_a_built_in_is_undone_too():
@@ -239,13 +252,32 @@ def points(*names: str) -> list[EntryPoint]:
 
 def test_entry_points_are_loaded_only_by_name_and_can_be_taken_back():
     known = registry()
-    found = [EntryPoint("shipped", "contextshift.strategies.truncate:Truncate", "contextshift.strategies")]
     assert "shipped" not in known.ids()
-    before = known.get("truncate")
-    undo = known.load(["shipped"], found)
-    assert known.get("truncate") is not before
+    undo = known.load(["shipped"], points("shipped", "other"))
+    assert isinstance(known.get("shipped"), Shipped)
     undo()
-    assert known.get("truncate") is before
+    assert known.ids() == registry().ids()
+
+
+@pytest.mark.parametrize(
+    ("names", "offered"),
+    [
+        (["shipped", "missing"], points("shipped")),
+        (["shipped", "shipped"], points("shipped")),
+        (["shipped", "broken"], [*points("shipped"), EntryPoint("broken", "no.such:Thing", "contextshift.strategies")]),
+        (["shipped", "misnamed"], points("shipped", "misnamed")),
+        (
+            ["innocent"],
+            [EntryPoint("innocent", "contextshift.strategies.truncate:Truncate", "contextshift.strategies")],
+        ),
+    ],
+)
+def test_where_one_entry_point_cannot_be_loaded_none_is_and_no_built_in_is_replaced(names, offered):
+    known = registry()
+    before = [known.get(name) for name in known.ids()]
+    with pytest.raises((InvalidInput, ModuleNotFoundError)):
+        known.load(names, offered)
+    assert [known.get(name) for name in known.ids()] == before
 
 
 @pytest.mark.parametrize(

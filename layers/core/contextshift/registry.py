@@ -7,6 +7,7 @@ named: installing a package must not change what becomes of a conversation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contextshift.errors import InvalidInput
@@ -32,54 +33,62 @@ class ContextStrategyRegistry:
     """
 
     def __init__(self, strategies: Iterable[Strategy] = BUILTIN, guard: Guard | None = None) -> None:
-        self._strategies: dict[str, Strategy] = {strategy.id: strategy for strategy in strategies}
+        self._stacks: dict[str, list[_Registration]] = {one.id: [_Registration(one)] for one in strategies}
         self.guard = guard or Guard()
 
     def register(self, strategy: Strategy) -> Callable[[], None]:
         """Add a strategy, or put it in the place of one of the same id; return the clean-up.
 
-        The clean-up restores what was there before, once; when somebody else has taken the place since, it
-        leaves that alone.
+        The clean-up takes back this registration and no other, in whatever order they are taken back; what was
+        registered before it, and not taken back, is there again. Called again it does nothing. Raises InvalidInput for
+        a strategy without an id.
         """
         name = _checked_id(strategy)
-        before = self._strategies.get(name)
-        self._strategies[name] = strategy
+        mine = _Registration(strategy)
+        self._stacks.setdefault(name, []).append(mine)
 
         def restore() -> None:
-            if self._strategies.get(name) is not strategy:
-                return
-            if before is None:
-                del self._strategies[name]
+            stack = [one for one in self._stacks.get(name, ()) if one is not mine]
+            if stack:
+                self._stacks[name] = stack
             else:
-                self._strategies[name] = before
+                self._stacks.pop(name, None)
 
         return restore
 
     def load(self, names: Iterable[str], points: Iterable[EntryPoint] | None = None) -> Callable[[], None]:
         """Register the entry points ``names``, and no other; return the clean-up of all of them.
 
-        Raises InvalidInput for a name that no installed package offers, that two offer, or that is taken.
+        An entry point has the name of its strategy, by which settings choose it. Raises InvalidInput for a name that
+        no installed package offers, that two offer, that is taken, or that its strategy does not go by; then none
+        is registered.
         """
         undo: list[Callable[[], None]] = []
-        for name, strategy in load_plugins(ENTRY_POINTS, names, points):
-            if name in self._strategies:
-                raise InvalidInput(f"the strategy {name!r} is taken already", name)
-            undo.append(self.register(strategy))
 
         def restore() -> None:
-            for one in reversed(undo):
+            for one in undo:
                 one()
 
+        try:
+            for name, strategy in load_plugins(ENTRY_POINTS, names, points):
+                if name in self._stacks:
+                    raise InvalidInput(f"the strategy {name!r} is taken already", name)
+                if _checked_id(strategy) != name:
+                    raise InvalidInput(f"the entry point {name!r} offers a strategy of another name", name)
+                undo.append(self.register(strategy))
+        except BaseException:
+            restore()
+            raise
         return restore
 
     def ids(self) -> tuple[str, ...]:
         """Return the known names, sorted."""
-        return tuple(sorted(self._strategies))
+        return tuple(sorted(self._stacks))
 
     def get(self, strategy_id: str) -> Strategy:
         """Return a strategy. Raises InvalidInput that says which names are known."""
         try:
-            return self._strategies[strategy_id]
+            return self._stacks[strategy_id][-1].strategy
         except KeyError:
             known = ", ".join(self.ids())
             raise InvalidInput(
@@ -108,8 +117,18 @@ def load_plugins(
         yield name, loaded() if isinstance(loaded, type) else loaded
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Registration:
+    """One call of `ContextStrategyRegistry.register`; the same strategy may be registered twice."""
+
+    strategy: Strategy
+
+
 def _checked_id(strategy: Strategy) -> str:
-    name = getattr(strategy, "id", None)
+    try:
+        name = strategy.id
+    except Exception as error:
+        raise InvalidInput("a strategy needs an id, and has none", "id", "invalid_type") from error
     if not isinstance(name, str) or not name:
         raise InvalidInput("a strategy needs an id, a string", "id", "invalid_type")
     return name
