@@ -30,7 +30,7 @@ CORE_LEVELS = [
         "overflow",
         "telling",
     },
-    {"groups", "budget", "body", "ports", "extract", "swipes", "references"},
+    {"groups", "budget", "body", "ports", "extract", "swipes", "references", "arguments"},
     {"needs"},
     {"protection", "strategies", "catalogue", "calibrating", "chats"},
     {"registry", "hosting", "lore", "model_table", "choosing", "paths"},

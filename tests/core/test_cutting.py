@@ -109,7 +109,7 @@ def words(text: str) -> int:
 
 def odd(text: str) -> int:
     """Counts less for some longer texts, as tokenizers do."""
-    return len(text) - 3 * text.count("aa") + text.count("é")
+    return max(0, len(text) - 3 * text.count("aa") + text.count("é"))
 
 
 COUNTS: list[Callable[[str], int]] = [len, words, odd, lambda text: len(text.encode()), lambda text: text.count("a")]
@@ -118,8 +118,8 @@ COUNTS: list[Callable[[str], int]] = [len, words, odd, lambda text: len(text.enc
 def counters(count: Callable[[str], int]) -> list[Callable[[str, int], str]]:
     return [
         text_counter(count).cut,
-        cutter(text_counter(count)),
-        cutter(lambda message: count(str(message["content"]))),
+        lambda text, limit: cutter(text_counter(count))(text, limit, 0),
+        lambda text, limit: cutter(lambda message: count(str(message["content"])))(text, limit, 0),
         lambda text, limit: cut_to_fit(lambda prefix: count(prefix) <= limit, text, 3),
     ]
 
@@ -145,7 +145,7 @@ def test_a_cut_of_prose_ends_with_a_word(text: str, data: st.DataObject) -> None
 
 def test_nothing_is_left_where_nothing_fits() -> None:
     assert text_counter(lambda text: 9).cut("a text", 3) == ""
-    assert cutter(lambda message: 9)("a text", 3) == ""
+    assert cutter(lambda message: 9)("a text", 3, 0) == ""
     assert text_counter(len).cut("a text", 0) == text_counter(len).cut("a text", -1) == ""
     assert text_counter(len).cut("\U0001f469\u200d\U0001f4bb!", 2) == ""  # a character is whole or gone
 

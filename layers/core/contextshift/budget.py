@@ -40,7 +40,9 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("window", "reserve", "max_input", "fixed", "slack"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            if value is None and name == "max_input":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InvalidInput(f"{name} must be a whole number of tokens, not negative", f"budget.{name}")
 
     @property
@@ -59,9 +61,14 @@ class Budget:
 
 
 def as_budget(budget: int | Budget, fixed: int = 0) -> Budget:
-    """Read a budget given as a number of tokens, or as it is; ``fixed`` counts where it says nothing itself."""
+    """Read a budget given as a number of tokens, or as it is; ``fixed`` counts where it says nothing itself.
+
+    Raises InvalidInput for anything else.
+    """
     if isinstance(budget, Budget):
         return budget
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 0:
+        raise InvalidInput("a budget is a whole number of tokens, not negative, or a Budget", "budget")
     return Budget(window=budget, fixed=fixed)
 
 

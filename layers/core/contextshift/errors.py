@@ -230,7 +230,10 @@ class ProviderKeyRequired(ContextShiftError):
 
 
 class CounterFault(ContextShiftError):
-    """Raise when a token counter raises, or returns something that is not a count, for message ``index``."""
+    """Raise when a token counter raises, or returns something that is not a count, for message ``index``.
+
+    ``index`` is None for a text made of several messages, or of a part of one: a summary, or a prefix on trial.
+    """
 
     code = "COUNTER_FAULT"
 

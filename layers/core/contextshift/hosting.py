@@ -15,7 +15,7 @@ from contextshift.guard import STRATEGY_SECONDS, Guard, PluginFault, plain
 from contextshift.reasons import LEAVING, Reason
 from contextshift.strategies import BUILTIN, Proposal, Situation, Strategy
 
-__all__ = ["acts_when_fitting", "propose"]
+__all__ = ["acts_when_fitting", "name_of", "propose"]
 
 
 def acts_when_fitting(strategy: Strategy, guard: Guard) -> bool:
@@ -28,16 +28,26 @@ def acts_when_fitting(strategy: Strategy, guard: Guard) -> bool:
         return False
 
 
-def propose(strategy: Strategy, situation: Situation, guard: Guard, found: list[Mapping[str, Any]]) -> Proposal:
+def name_of(strategy: Strategy) -> str:
+    """Return what a strategy calls itself; one that cannot say is named by its type."""
+    try:
+        return _text(strategy.id)
+    except Exception:  # noqa: BLE001  # isolated: a plug-in's id may run code of its own
+        return type(strategy).__name__
+
+
+def propose(
+    strategy: Strategy, name: str, situation: Situation, guard: Guard, found: list[Mapping[str, Any]]
+) -> Proposal:
     """Return a strategy's proposal if it keeps every promise, an empty one otherwise; ``found`` says why."""
     try:
         proposal = _asked(strategy, situation, guard)
     except PluginFault as fault:
-        found.append({"code": "strategy-failed", "strategy": strategy.id, "fault": fault.fault, "error": fault.detail})
+        found.append({"code": "strategy-failed", "strategy": name, "fault": fault.fault, "error": fault.detail})
         return Proposal()
     broken = _broken_promise(situation, proposal)
     if broken is not None:
-        found.append({"code": "proposal-refused", "strategy": strategy.id, "promise": broken})
+        found.append({"code": "proposal-refused", "strategy": name, "promise": broken})
         return Proposal()
     found += proposal.diagnostics
     return proposal

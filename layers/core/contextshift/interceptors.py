@@ -22,8 +22,9 @@ from contextshift.groups import carried_groups
 from contextshift.guard import INTERCEPTOR_SECONDS, Guard, PluginFault, plain
 from contextshift.reasons import Reason
 from contextshift.reconciling import Block, Held, note, read_answer, reconciled
-from contextshift.shift import Excluded, ShiftResult, Truncated, count_messages
+from contextshift.shift import Excluded, ShiftResult, Truncated
 from contextshift.strategies import USER_FIRST, Situation, Truncate, lost_breakpoints, unaligned
+from contextshift.tokens import count_one
 
 __all__ = ["Block", "Interceptor", "intercept"]
 
@@ -71,7 +72,7 @@ def _held(situation: Situation, result: ShiftResult) -> list[Held]:
     held: list[Held] = []
     for message, origin in zip(result.kept, result.origins, strict=True):
         if origin is None:
-            tokens = count_messages([message], situation.count)[0]
+            tokens = count_one(situation.count, message)
             held.append(Held(message, tokens, None, None, summary=message is result.summary))
         else:
             tokens = shorter.get(origin, situation.tokens[origin])

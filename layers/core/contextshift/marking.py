@@ -56,7 +56,8 @@ def marked(question: Question) -> Sequence[Message]:
 
 def shifted(question: Question, situation: Situation, registry: ContextStrategyRegistry) -> ShiftResult:
     """Shift `marked` messages with the strategy chosen; the caller's own messages stand in the result."""
-    result = shift_situation(situation, registry.get(question.settings.context_strategy), registry.guard)
+    name = question.settings.context_strategy
+    result = shift_situation(situation, registry.get(name), registry.guard, name)
     given = question.messages
     if situation.messages is given:
         return result

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from contextshift.errors import InvalidMessage
+from contextshift.errors import InvalidInput, InvalidMessage
 
 __all__ = [
     "HISTORY_SOURCES",
@@ -41,6 +41,7 @@ OBJECT = (dict, Mapping)
 """What counts as an object. Made once, the common type first: these checks run for every message."""
 LIST = (list, tuple)
 _CONTENT = (str, list, tuple)
+_SEQUENCE = (list, Sequence)
 
 
 class Role(StrEnum):
@@ -80,8 +81,11 @@ _KNOWN_SOURCES = frozenset(Source)
 def check_messages(messages: Sequence[Message]) -> None:
     """Raise InvalidMessage, naming index and field, unless every message is a mapping that can be read.
 
-    ``content`` is a string, a list of parts, null, or missing. Unknown roles are no error.
+    ``content`` is a string, a list of parts, null, or missing. Unknown roles are no error. Raises InvalidInput where
+    these are no sequence: a generator could be read only once.
     """
+    if not isinstance(messages, _SEQUENCE) or isinstance(messages, str | bytes):
+        raise InvalidInput("messages must be a sequence of messages", "messages", "invalid_type")
     for index, message in enumerate(messages):
         if not isinstance(message, OBJECT):
             raise InvalidMessage("a message must be an object", index)

@@ -15,8 +15,8 @@ from contextshift.groups import carried_groups, gaps_outside, group_messages
 from contextshift.guard import plain
 from contextshift.messages import Message, Role, Source, check_messages, is_user_turn
 from contextshift.reasons import Reason
-from contextshift.shift import count_messages
 from contextshift.strategies import Situation
+from contextshift.tokens import count_one
 
 __all__ = ["Answered", "Block", "Held", "Intercepting", "note", "read_answer", "reconciled"]
 
@@ -181,7 +181,7 @@ class _Reconciled:
             return one
         original = None if one.origin is None else self._situation.messages[one.origin]
         said: Message = original if original is not None and text == original else text
-        tokens = count_messages([said], self._situation.count)[0]
+        tokens = count_one(self._situation.count, said, one.origin)
         self._note("edited", position, tokens_before=one.tokens, tokens_after=tokens)
         return replace(one, message=said, tokens=tokens, edited=True)
 
@@ -194,7 +194,7 @@ class _Reconciled:
         own = {key: value for key, value in meta.items() if key not in _CLAIMS} if isinstance(meta, Mapping) else {}
         fields = {key: value for key, value in given.items() if key != "pinned"}
         message = {**fields, "meta": {**own, "source": str(Source.INTERCEPTOR)}}
-        tokens = count_messages([message], self._situation.count)[0]
+        tokens = count_one(self._situation.count, message)
         self._journal.append(note(self._name, "added", tokens=tokens))
         return Held(message, tokens, None, None, self._name)
 

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from contextshift.arguments import check_headroom, check_strategy, checked_pins, checked_rules
 from contextshift.budget import Budget, as_budget
-from contextshift.errors import ContextShiftError, CounterFault, InvalidInput, TokenBudgetExceeded
+from contextshift.errors import TokenBudgetExceeded
 from contextshift.groups import Groups, carried_groups, gaps_outside, group_messages
 from contextshift.guard import Guard
-from contextshift.hosting import acts_when_fitting, propose
+from contextshift.hosting import acts_when_fitting, name_of, propose
 from contextshift.messages import HISTORY_SOURCES, Message, Source, check_messages, source_of
 from contextshift.protection import protect
 from contextshift.reasons import Reason
@@ -34,7 +35,7 @@ from contextshift.strategies import (
     unaligned,
     with_text,
 )
-from contextshift.tokens import CountTokens, TokenizerProfile
+from contextshift.tokens import CountTokens, TokenizerProfile, count_one, counter_fault
 
 __all__ = [
     "Excluded",
@@ -115,7 +116,7 @@ def shift_context(
     ``messages`` are plain mappings and are never changed. ``count_tokens`` prices one whole message, once.
     ``budget`` is a number of tokens or a `Budget`. ``pinned`` protects by index what the messages do not
     pin themselves. Raises TokenBudgetExceeded when protected blocks and fixed costs alone do not fit,
-    InvalidInput for what cannot be read, CounterFault when the counter fails.
+    InvalidInput with the ``path`` of what cannot be read, CounterFault when the counter fails.
 
     >>> talk = [{"role": "user", "content": "one two three"}, {"role": "user", "content": "four"}]
     >>> result = shift_context(talk, lambda message: len(message["content"].split()), 2)
@@ -123,17 +124,18 @@ def shift_context(
     (['four'], 'context-shift')
     """
     check_messages(messages)
+    chosen = registry.get(strategy) if isinstance(strategy, str) else strategy
+    check_strategy(chosen)
     situation = situate(
         messages,
         count_messages(messages, count_tokens),
         as_budget(budget),
         count_tokens,
         headroom=headroom,
-        rules=rules,
+        rules=checked_rules(rules),
         pinned=pinned,
     )
-    chosen = registry.get(strategy) if isinstance(strategy, str) else strategy
-    return shift_situation(situation, chosen, registry.guard)
+    return shift_situation(situation, chosen, registry.guard, strategy if isinstance(strategy, str) else None)
 
 
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> list[int]:
@@ -142,12 +144,10 @@ def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> li
     for index, message in enumerate(messages):
         try:
             tokens = count_tokens(message)
-        except ContextShiftError:
-            raise
         except Exception as error:
-            raise CounterFault(f"the token counter raised {type(error).__name__}", index) from error
+            raise counter_fault(error, index) from error
         if type(tokens) is not int or tokens < 0:
-            raise CounterFault("the token counter must return a whole number, not negative", index)
+            raise counter_fault(None, index)
         counts.append(tokens)
     return counts
 
@@ -163,13 +163,10 @@ def situate(
     pinned: Iterable[int] = (),
 ) -> Situation:
     """Decide groups and protection, once: everything after this only looks them up."""
-    if not 0 <= headroom < 1:
-        raise InvalidInput("headroom must be at least 0 and below 1", "headroom")
+    check_headroom(headroom)
     groups = group_messages(messages)
     protection = protect(messages, groups)
-    for index in pinned:
-        if not 0 <= index < len(messages):
-            raise InvalidInput("there is no such message to pin", "pinned", "invalid_index")
+    for index in checked_pins(pinned, len(messages)):
         for member in groups.group(index):
             protection.reasons.setdefault(member, Reason.PINNED if member == index else Reason.GROUP)
     profile = getattr(count_tokens, "profile", None) or TokenizerProfile("custom")
@@ -189,17 +186,23 @@ def situate(
     )
 
 
-def shift_situation(situation: Situation, strategy: Strategy, guard: Guard) -> ShiftResult:
-    """`shift_context` for messages that are already checked, counted and judged."""
+def shift_situation(
+    situation: Situation, strategy: Strategy, guard: Guard, registered: str | None = None
+) -> ShiftResult:
+    """`shift_context` for messages that are already checked, counted and judged.
+
+    The result names the strategy as it is ``registered``, or as it calls itself.
+    """
+    name = registered or name_of(strategy)
     found = grouping_diagnostics(situation.groups)
     if situation.over <= 0 and not acts_when_fitting(strategy, guard):
-        return _as_it_came(situation, strategy, found)
+        return _as_it_came(situation, name, found)
     if sum(situation.tokens[index] for index in situation.protected) > situation.allowance:
         raise TokenBudgetExceeded(breakdown(situation, situation.protected))
-    proposal = propose(strategy, situation, guard, found)
+    proposal = propose(strategy, name, situation, guard, found)
     draft = _Draft(situation, proposal)
     draft.finish(found)
-    return draft.result(strategy.id, found)
+    return draft.result(name, found)
 
 
 def breakdown(situation: Situation, counted: Iterable[int]) -> dict[str, int]:
@@ -248,10 +251,10 @@ def _share(situation: Situation, index: int) -> str:
     return "history"
 
 
-def _as_it_came(situation: Situation, strategy: Strategy, found: list[Mapping[str, Any]]) -> ShiftResult:
+def _as_it_came(situation: Situation, strategy: str, found: list[Mapping[str, Any]]) -> ShiftResult:
     used = situation.total + situation.budget.fixed
     origins: list[int | None] = list(range(len(situation.messages)))
-    return ShiftResult(list(situation.messages), [], [], used, strategy.id, found, origins)
+    return ShiftResult(list(situation.messages), [], [], used, strategy, found, origins)
 
 
 class _Draft:
@@ -331,7 +334,7 @@ class _Draft:
     def _shorten(self, index: int, text: str) -> None:
         """Take a replacement that really is shorter by the host's own count."""
         message = with_text(self._situation.messages[index], text)
-        before, after = self._situation.tokens[index], count_messages([message], self._situation.count)[0]
+        before, after = self._situation.tokens[index], count_one(self._situation.count, message, index)
         if after < before:
             self._shorter[index] = (message, after)
             self._total -= before - after
@@ -339,7 +342,7 @@ class _Draft:
     def _add_summary(self, text: str) -> None:
         """Take a summary that is smaller than what left."""
         message = {"role": "user", "content": text, "meta": {"source": str(Source.SUMMARY)}}
-        tokens = count_messages([message], self._situation.count)[0]
+        tokens = count_one(self._situation.count, message)
         if tokens < sum(self._situation.tokens[index] for index in self._gone):
             self._summary = (message, tokens)
             self._total += tokens

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from contextshift.cutting import cut_to_fit
+from contextshift.errors import ContextShiftError, CounterFault
 from contextshift.pieces import take_apart
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "TextCounter",
     "TokenCounter",
     "TokenizerProfile",
+    "count_one",
+    "counter_fault",
     "slack_of",
     "text_counter",
 ]
@@ -94,6 +97,31 @@ class HedgedCounter(Protocol):
 def slack_of(count: object, request: Mapping[str, Any]) -> int:
     """Return a counter's slack for a request; 0 for one that does not hedge."""
     return count.slack(request) if isinstance(count, HedgedCounter) else 0
+
+
+def count_one(count: CountTokens, message: Mapping[str, Any], index: int | None = None) -> int:
+    """Count one message, such as one made on the way of the message ``index``. Raises CounterFault."""
+    try:
+        tokens = count(message)
+    except Exception as error:
+        raise counter_fault(error, index) from error
+    if type(tokens) is not int or tokens < 0:
+        raise counter_fault(None, index)
+    return tokens
+
+
+def counter_fault(error: Exception | None, index: int | None = None) -> ContextShiftError:
+    """Return what to raise where a counter raised ``error``, or without one returned what is no count.
+
+    An error of the library's own stays what it is; of another only the type is said, for its text may hold the prompt.
+    """
+    if isinstance(error, CounterFault) and error.index is None:
+        return CounterFault(str(error), index)
+    if isinstance(error, ContextShiftError):
+        return error
+    if error is None:
+        return CounterFault("the token counter must return a whole number, not negative", index)
+    return CounterFault(f"the token counter raised {type(error).__name__}", index)
 
 
 class TextCounter:

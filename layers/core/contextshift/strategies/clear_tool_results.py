@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from contextshift.strategies.base import Proposal, Situation, with_text
 from contextshift.strategies.leaving import Leaving
+from contextshift.tokens import count_one
 
 __all__ = ["PLACEHOLDER", "ClearToolResults"]
 
@@ -32,7 +33,8 @@ class ClearToolResults:
         for index in _results(situation):
             if needed.over <= 0:
                 break
-            saved = situation.tokens[index] - situation.count(with_text(situation.messages[index], PLACEHOLDER))
+            cleared_message = with_text(situation.messages[index], PLACEHOLDER)
+            saved = situation.tokens[index] - count_one(situation.count, cleared_message, index)
             if saved > 0:
                 cleared[index] = PLACEHOLDER
                 needed.over -= saved

@@ -17,6 +17,7 @@ from contextshift.reasons import Reason
 from contextshift.strategies.base import Proposal, Situation
 from contextshift.strategies.texts import all_text, text_price
 from contextshift.strategies.truncate import Truncate
+from contextshift.tokens import count_one
 
 __all__ = ["HEADING", "Summarize"]
 
@@ -59,7 +60,7 @@ class Summarize:
         """Return the summary with its heading, None where none is useful, or none smaller than what it replaces."""
         replaced = sum(situation.tokens[index] for index in gone)
         price = text_price(situation.count)
-        overhead = situation.count({"role": "user", "content": HEADING})
+        overhead = count_one(situation.count, {"role": "user", "content": HEADING})
         limit = min(room, replaced - 1) - overhead
         if limit <= 0:
             return None

@@ -11,6 +11,7 @@ from contextshift.messages import meta_number
 from contextshift.strategies.base import Proposal, Situation, with_text
 from contextshift.strategies.leaving import Leaving, Shelves, breakpoints_last, shelve
 from contextshift.strategies.texts import all_text, cutter, plain_text
+from contextshift.tokens import count_one
 
 __all__ = ["VectorRecall"]
 
@@ -79,10 +80,10 @@ def _shorten(situation: Situation, leaving: Leaving, shelves: Shelves) -> tuple[
         if text is None or index in leaving.gone or situation.groups.of[index] in situation.protected:
             continue
         target = max(SHORTEST, tokens[index] // KEPT_SHARE, tokens[index] - (leaving.over - saved))
-        short = cut(text, target) if target < tokens[index] else text
+        short = cut(text, target, index) if target < tokens[index] else text
         if not short or short == text:
             continue
-        after = situation.count(with_text(situation.messages[index], short))
+        after = count_one(situation.count, with_text(situation.messages[index], short), index)
         if after < tokens[index]:
             saved += tokens[index] - after
             tokens[index], shortened[index] = after, short
