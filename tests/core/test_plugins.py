@@ -373,6 +373,13 @@ def test_what_leaves_through_an_interceptor_aligns_the_first_turn_and_tells_of_i
     assert {"code": "cache-breakpoint-lost", "indices": [0]} in result.diagnostics
 
 
+def test_no_answer_is_added_before_the_first_turn_where_something_left():
+    adds = HostileInterceptor("adds", lambda blocks: [Block(A(1)), *blocks[1:]])
+    result = intercepted([U(1), U(2), U(1)], 100, [adds], Guard(), rules=["user_first"])
+    assert result is not None
+    assert result.kept == [U(2), U(1)]
+
+
 def test_an_addition_between_a_call_and_its_result_stands_before_both():
     between = HostileInterceptor(
         "adds", lambda blocks: [*blocks[:3], Block({"role": "user", "content": "w"}), *blocks[3:]]

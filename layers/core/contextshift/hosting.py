@@ -30,6 +30,8 @@ def acts_when_fitting(strategy: Strategy, guard: Guard) -> bool:
 
 def name_of(strategy: Strategy) -> str:
     """Return what a strategy calls itself; one that cannot say is named by its type."""
+    if _is_builtin(strategy):
+        return strategy.id
     try:
         return _text(strategy.id)
     except Exception:  # noqa: BLE001  # isolated: a plug-in's id may run code of its own

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from contextshift.groups import carried_groups, gaps_outside, group_messages
 from contextshift.guard import plain
-from contextshift.messages import Message, Role, Source, check_messages, is_user_turn
+from contextshift.messages import HISTORY_SOURCES, Message, Role, Source, check_messages, is_user_turn, source_of
 from contextshift.reasons import Reason
 from contextshift.strategies import Situation
 from contextshift.tokens import count_one
@@ -205,7 +205,8 @@ class _Reconciled:
             return True
         if given.get("role") == Role.USER:
             current = self._situation.current
-            return current is None or not is_user_turn(self._situation.messages[current])
+            last = None if current is None else self._situation.messages[current]
+            return last is None or not is_user_turn(last) or source_of(last) not in HISTORY_SOURCES
         return given.get("role") in _RESULT_ROLES
 
     def _note(self, what: str, position: int, **more: Any) -> None:

@@ -162,14 +162,18 @@ def breakpoints_last(situation: Situation, history: Sequence[int]) -> Sequence[i
 def unaligned(situation: Situation, gone: Iterable[int]) -> list[int]:
     """Return the history before the first user message, whole groups; a protected block ends it.
 
-    For targets with the rule `USER_FIRST`, once something has left (``gone``).
+    For targets with the rule `USER_FIRST`, once something has left (``gone``). What an interceptor added goes with it,
+    but for what it says as a user.
     """
     leaving = dict.fromkeys(gone)
     known = len(leaving)
     for index, message in enumerate(situation.messages):
-        if index in leaving or message.get("role") in _INSTRUCTIONS or source_of(message) not in HISTORY_SOURCES:
+        if index in leaving or message.get("role") in _INSTRUCTIONS:
             continue
-        if is_user_turn(message) or index in situation.protected:
+        source, stays = source_of(message), is_user_turn(message) or index in situation.protected
+        if source not in HISTORY_SOURCES and (stays or source != Source.INTERCEPTOR):
+            continue
+        if stays:
             break
         leaving |= dict.fromkeys(situation.groups.group(index))
     return list(leaving)[known:]
