@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contextshift.catalogue import Model
-from contextshift.measuring import Question
+from contextshift.measuring import Measure, Question
 from contextshift.messages import Message
+from contextshift.shift import ShiftResult
 
-__all__ = ["arranged"]
+__all__ = ["arranged", "as_shifted"]
 
 
 def arranged(question: Question, model: Model) -> Question:
@@ -34,6 +35,16 @@ def arranged(question: Question, model: Model) -> Question:
             exclude=tuple(place for index in settings.exclude for place in moved[index]),
         ),
     )
+
+
+def as_shifted(measured: Measure, manual: ShiftResult | None) -> Measure:
+    """Count in what a shift made on the way, by this model's counter: shorter texts, and a summary."""
+    if manual is None:
+        return measured
+    count = measured.counter
+    more = 0 if manual.summary is None else count(manual.summary)
+    more += sum(count(item.message) - measured.tokens[item.index] for item in manual.truncated)
+    return replace(measured, prompt=measured.prompt + more)
 
 
 def _names(block: Message) -> list[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from contextshift.arranging import arranged
+from contextshift.arranging import arranged, as_shifted
 from contextshift.body import Edits
 from contextshift.budget import Budget, requested_reply
 from contextshift.catalogue import Catalogue, Model, check_allowed, compliance_fault, cost_fault, reserve_for
@@ -265,7 +265,7 @@ def _larger(
         if kind(model) not in known:
             own, counter = arranged(question, model), counter_of(model)
             known[kind(model)] = (
-                replace(asked, measure=_as_shifted(measure(question, model, counter, gone), asked.manual))
+                replace(asked, measure=as_shifted(measure(question, model, counter, gone), asked.manual))
                 if own is question
                 else asked.rearranged(own, model, counter, registry)
             )
@@ -290,16 +290,6 @@ def _larger(
     )
     chosen = None if winner is None else prospect_of(winner)
     return chosen, [*candidates, *_keyless(question, asked.measure, catalogue)]
-
-
-def _as_shifted(measured: Measure, manual: ShiftResult | None) -> Measure:
-    """Count in what was made on the way, by this model's counter: shorter texts, and a summary."""
-    if manual is None:
-        return measured
-    count = measured.counter
-    more = 0 if manual.summary is None else count(manual.summary)
-    more += sum(count(item.message) - measured.tokens[item.index] for item in manual.truncated)
-    return replace(measured, prompt=measured.prompt + more)
 
 
 def _keyless(question: Question, asked: Measure, catalogue: Catalogue) -> list[Candidate]:
