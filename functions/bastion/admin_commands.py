@@ -15,7 +15,7 @@ from typing import Any
 from contextshift.errors import ContextShiftError
 from contextshift.keys import check_account_id, hash_key, new_key
 from contextshift.ports import AccountAdmin, KeyRecord, SettingsRecord
-from contextshift.settings import check_account_settings
+from contextshift.settings import check_account_settings, check_stored_size
 
 __all__ = [
     "Command",
@@ -116,15 +116,16 @@ async def key_rotate(accounts: AccountAdmin, arguments: argparse.Namespace) -> R
     end = now + _duration(arguments.overlap)
     expires = None if old.expires is None else now + max(0, old.expires - int(old.created_at))
     made = await _made(accounts, old.account, old.scopes, expires, old.label)
-    await accounts.put_key(replace(old, expires=end if old.expires is None else min(end, old.expires)))
+    # Nothing else of the old key is written back: somebody may revoke it at this moment.
+    await accounts.expire_key(old.hash, end if old.expires is None else min(end, old.expires))
     return made
 
 
 async def key_expire(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
     """Change when a key ends."""
-    key = replace(await _key(accounts, arguments), expires=_instant(arguments.at))
-    await accounts.put_key(key)
-    return _shown(key)
+    key = await _key(accounts, arguments)
+    await accounts.expire_key(key.hash, _instant(arguments.at))
+    return _shown(await _key(accounts, arguments))
 
 
 async def key_revoke(accounts: AccountAdmin, arguments: argparse.Namespace) -> Report:
@@ -220,6 +221,7 @@ async def _settings_change(
     stored = await accounts.settings(arguments.account)
     expected = stored.version if arguments.version is None else arguments.version
     values = check_account_settings(change(stored.values))
+    check_stored_size(values)
     changed = SettingsRecord(values, expected + 1, time.time(), arguments.by)
     if stored.version != expected or not await accounts.put_settings(arguments.account, changed, expected):
         raise Refused("the settings were changed meanwhile: look at them and try again")

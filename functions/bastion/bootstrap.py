@@ -101,7 +101,13 @@ def bootstrap(config: Config, ports: Ports | None = None) -> Services:
     planner = Planner(
         config.file.catalogue, config.file.plans, counter, registry, _rater(config, providers), ports.clock
     )
-    known = ConfiguredAccounts(_configured(config.file.accounts), stores.accounts, ports.clock, stores.accounts)
+    known = ConfiguredAccounts(
+        _configured(config.file.accounts),
+        stores.accounts,
+        ports.clock,
+        stores.accounts,
+        seconds=5.0 if config.embedded_store else 0.0,
+    )
     calibrator = Calibrator(known, ports.clock, ports.log)
     closing.push_async_callback(calibrator.aclose)
     exchange = Exchange(

@@ -16,6 +16,7 @@ from bastion.shipped import shipped_tables
 from contextshift.catalogue import Catalogue, Model
 from contextshift.endpoints import SecretPlace
 from contextshift.errors import InvalidSetting
+from contextshift.keys import check_account_id
 from contextshift.model_table import model_of
 from contextshift.settings import Overrides, Plan, check_account_settings
 
@@ -133,6 +134,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> FileConfig:
     offered = whole.of_providers(name for name, provider in providers.items() if provider.available)
     plans = {name: _plan(name, table) for name, table in tables["plans"].items()}
     accounts = {name: _account(name, table, plans) for name, table in tables["accounts"].items()}
+    _check_keys(accounts)
     return FileConfig(providers, offered, whole, plans, accounts, _embeddings(document, whole, offered))
 
 
@@ -266,7 +268,13 @@ def _account(name: str, table: Mapping[str, Any], plans: Mapping[str, Plan]) -> 
     _check(path, table, _ACCOUNT_KEYS)
     if table.get("plan") not in plans:
         raise ConfigError(f"{path}.plan: must name one of the plans")
-    keys = {key: scopes for field_name, scopes in _SCOPES.items() for key in table.get(field_name, ())}
+    try:
+        check_account_id(name)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    keys: dict[str, frozenset[str]] = {}
+    for field_name, scopes in _SCOPES.items():  # a key in several lists may do what each of them says
+        keys |= {key: keys.get(key, frozenset()) | scopes for key in table.get(field_name, ())}
     models = table.get("models")
     return AccountConfig(
         name,
@@ -275,6 +283,15 @@ def _account(name: str, table: Mapping[str, Any], plans: Mapping[str, Plan]) -> 
         keys,
         _settings(table.get("security", {}), f"{path}.security"),
     )
+
+
+def _check_keys(accounts: Mapping[str, AccountConfig]) -> None:
+    """Raise ConfigError where one key would open two accounts; it is not told which key."""
+    owners: dict[str, str] = {}
+    for name, account in accounts.items():
+        for key in account.keys:
+            if owners.setdefault(key, name) != name:
+                raise ConfigError(f"accounts.{name}: one of its keys is a key of accounts.{owners[key]} too")
 
 
 def _settings(table: Mapping[str, Any], path: str) -> Overrides:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contextshift.errors import InvalidSetting, StrategyNotInPlan
-from contextshift.settings import Compliance, Level, Plan, check_account_settings, check_overrides, resolve
+from contextshift.settings import (
+    Compliance,
+    Level,
+    Plan,
+    check_account_settings,
+    check_overrides,
+    check_stored_size,
+    resolve,
+)
 
 NOT_SET = object()
 switches = st.sampled_from([NOT_SET, None, True, False])
@@ -129,3 +139,22 @@ def test_a_strategy_outside_the_plan_is_refused_whoever_names_it():
 def test_excluding_messages_names_the_manual_strategy():
     settings = resolve(Plan("p"), {}, {"exclude": [1]})
     assert (settings.context_strategy, settings.level("context_strategy")) == ("manual", Level.REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"context_strategy": "x" * 65}, "settings.context_strategy"),
+        ({"endpoints": {"p" * 129: {"base_url": "https://x.example"}}}, "settings.endpoints"),
+    ],
+)
+def test_names_in_settings_are_short(settings: Any, path: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        check_account_settings(settings)
+    assert refused.value.path == path
+
+
+def test_settings_are_as_large_as_can_be_stored() -> None:
+    check_stored_size({"system_prompt": "模" * 116_000})
+    with pytest.raises(InvalidSetting, match="350,000 bytes"):
+        check_stored_size({"system_prompt": "模" * 117_000})

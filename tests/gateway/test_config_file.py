@@ -43,6 +43,13 @@ def read(folder: Path, text: str, **environ: str) -> FileConfig:
         ("[providers.x]\nbase_url = 'ftp://x'", "providers.x.base_url"),
         ("[providers.x]\nkind = 'azure'", "providers.x.kind"),
         ("[accounts.acme]\nplan = 'none'", "accounts.acme.plan"),
+        ("[plans.hobby]\n[accounts.'x#y']\nplan = 'hobby'", "accounts.x#y"),
+        ("[plans.hobby]\n[accounts.'é']\nplan = 'hobby'", "accounts.é"),
+        (
+            "[plans.hobby]\n[accounts.a]\nplan = 'hobby'\napi_keys = ['k']\n"
+            "[accounts.b]\nplan = 'hobby'\nadmin_keys = ['k']",
+            "accounts.b",
+        ),
         ("[plans.p]\ncontext_swaping = true", "plans.p.context_swaping"),
         ("[relevance]\nembeddings = 'nothing'", "relevance.embeddings"),
         ("[nonsense]", "nonsense"),
@@ -129,3 +136,9 @@ def test_one_secret_for_all_holds_the_keys_of_the_providers_that_are_named(tmp_p
         assert set(read.catalogue.models) == offered
     with_own = read_file(tmp_path / "c.toml", {**shared, "BASTION_PROVIDERS": "two", "ONE_KEY": "sk"})
     assert set(with_own.catalogue.models) == {"one-1", "two-1"}
+
+
+def test_a_key_in_several_lists_may_do_what_each_says(tmp_path: Path) -> None:
+    lists = "api_keys = ['k', 'call']\nadmin_keys = ['k']\npreview_keys = ['k']"
+    account = read(tmp_path, f"{GROUND}\n[plans.hobby]\n[accounts.acme]\nplan = 'hobby'\n{lists}").accounts["acme"]
+    assert account.keys == {"k": {"call", "audit", "preview", "admin"}, "call": {"call", "audit", "preview"}}

@@ -13,7 +13,7 @@ from contextshift.audit import timestamp
 from contextshift.errors import Conflict
 from contextshift.planner import Planner
 from contextshift.ports import Clock, SettingsRecord, SettingsStore
-from contextshift.settings import check_account_settings
+from contextshift.settings import check_account_settings, check_stored_size
 
 __all__ = ["SettingsEndpoint"]
 
@@ -43,6 +43,7 @@ class SettingsEndpoint:
         access = await self._authenticate(request, "admin")
         new = read(NewSettings, (await read_json(request, self._max_body)).value)
         values = check_account_settings(new.settings)
+        check_stored_size(values)
         if "context_strategy" in values:
             self._planner.check_strategy(access, values["context_strategy"], "settings.context_strategy")
         present = await self._settings.settings(access.account)

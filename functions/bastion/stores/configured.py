@@ -13,7 +13,8 @@ from contextshift.ports import Access, AccountStore, Clock, SettingsRecord, Sett
 
 __all__ = ["ConfiguredAccounts"]
 
-_OVERLAY_SECONDS = 5.0
+_SECONDS = 5.0
+"""How old what is known of a file's account may be; see `ConfiguredAccounts`."""
 
 
 class ConfiguredAccounts:
@@ -25,17 +26,24 @@ class ConfiguredAccounts:
     Calibration of the file's accounts is kept in that store as well, and read back after each merge: their calls
     need no store to be let in, and see what other instances have merged a minute later.
 
-    Settings that were written through the API stand in that store, in the place of the file's: they are read once a
-    start, and this process sees its own changes at once.
+    Settings that were written through the API stand in that store, in the place of the file's, and are read from it
+    once in ``seconds``: 5, or 0 where each call reads its settings anyway. This process sees its own changes at once.
+    Where they cannot be read nobody is let in: the file's would be other rules than those that hold.
     """
 
     def __init__(
-        self, by_hash: Mapping[str, Access], beyond: AccountStore, clock: Clock, settings: SettingsStore | None = None
+        self,
+        by_hash: Mapping[str, Access],
+        beyond: AccountStore,
+        clock: Clock,
+        settings: SettingsStore | None = None,
+        seconds: float = _SECONDS,
     ) -> None:
         self._by_hash = by_hash
         self._beyond = beyond
         self._kept = settings
-        self._settings: dict[str, SettingsRecord] = {}
+        self._seconds = seconds
+        self._settings: dict[str, tuple[float, SettingsRecord]] = {}
         self._clock = clock
         self._overlays: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._accounts = frozenset(access.account for access in by_hash.values())
@@ -52,15 +60,14 @@ class ConfiguredAccounts:
         return replace(access, calibration=calibration, overlays=overlays, settings=settings)
 
     async def settings(self, account: str) -> SettingsRecord:
-        """Return an account's settings; see `SettingsStore.settings`."""
+        """Return an account's settings as they are now; see `SettingsStore.settings`."""
         own = next((access for access in self._by_hash.values() if access.account == account), None)
-        return await (self._store().settings(account) if own is None else self._current(own))
+        return await (self._store().settings(account) if own is None else self._read(own))
 
     async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
         """Store settings, in the place of the file's; see `SettingsStore.put_settings`."""
         stored = await self._store().put_settings(account, settings, expected_version)
-        if stored and account in self._accounts:
-            self._settings[account] = settings
+        self._settings.pop(account, None)  # whoever wrote last: what is known is too old
         return stored
 
     def _store(self) -> SettingsStore:
@@ -69,12 +76,18 @@ class ConfiguredAccounts:
         return self._kept
 
     async def _current(self, access: Access) -> SettingsRecord:
-        """Return what holds for an account of the file: what was written last, else what the file says."""
-        if access.account not in self._settings and self._kept is not None:
-            with contextlib.suppress(StoreError):
-                self._settings[access.account] = await self._kept.settings(access.account)
-        known = self._settings.get(access.account, access.settings)
-        return known if known.version else access.settings
+        """Return what holds for an account of the file, as old as it may be. Raises StoreUnavailable."""
+        until, known = self._settings.get(access.account, (-math.inf, access.settings))
+        return known if self._clock.now() < until else await self._read(access)
+
+    async def _read(self, access: Access) -> SettingsRecord:
+        """Return what was written last for an account of the file, else what the file says."""
+        if self._kept is None:
+            return access.settings
+        stored = await self._kept.settings(access.account)
+        current = stored if stored.version else access.settings
+        self._settings[access.account] = self._clock.now() + self._seconds, current
+        return current
 
     async def overlays(self, account: str) -> tuple[str, ...]:
         """Return what stands over the catalogue for an account; see `AccountStore.overlays`."""
@@ -84,7 +97,7 @@ class ConfiguredAccounts:
         if self._clock.now() >= until:
             with contextlib.suppress(StoreError):
                 known = await self._beyond.overlays(account)
-            self._overlays[account] = self._clock.now() + _OVERLAY_SECONDS, known
+            self._overlays[account] = self._clock.now() + _SECONDS, known
         return known
 
     async def merge_calibration(self, account: str, day: int, more: Calibration) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 __all__ = ["EXPECTED_ENDPOINTS", "Endpoint", "SecretPlace", "host_of", "is_endpoints"]
 
 _MOST_ENDPOINTS = 20
-_LONGEST = 2_048
+_LONGEST, _LONGEST_NAME = 2_048, 128
 _BASE_URL = re.compile(
     r"https://(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::(?P<port>\d{1,5}))?"
     r"(?:/[\w.~!$&'()*+,;=:@%/-]*)?\Z",
@@ -78,7 +78,10 @@ def is_endpoints(value: object) -> bool:
     return (
         isinstance(value, Mapping)
         and len(value) <= _MOST_ENDPOINTS
-        and all(isinstance(name, str) and name and _is_endpoint(table) for name, table in value.items())
+        and all(
+            isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and _is_endpoint(table)
+            for name, table in value.items()
+        )
     )
 
 

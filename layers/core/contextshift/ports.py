@@ -179,6 +179,9 @@ class AccountAdmin(AccountStore, SettingsStore, Protocol):
     async def put_key(self, key: KeyRecord) -> None:
         """Create or replace a key's record (creation, expiry and revocation alike)."""
 
+    async def expire_key(self, key_hash: str, expires: int | None) -> bool:
+        """Change when a key ends, and nothing else of it; False where there is none."""
+
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first."""
 

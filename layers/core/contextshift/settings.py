@@ -8,6 +8,7 @@ names it: a misspelt safety switch must not pass for an unset one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ __all__ = [
     "Settings",
     "check_account_settings",
     "check_overrides",
+    "check_stored_size",
     "resolve",
 ]
 
@@ -34,6 +36,8 @@ CHAT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
 """What may name a chat."""
 MOST_TOKENS = 1_000_000_000
 """Far beyond any window; a larger limit is a mistake, and would not fit into a price."""
+MOST_BYTES = 350_000
+"""What an account's settings may take as JSON: an item of DynamoDB holds 400 KB."""
 _MOST_NAMES = 50
 _LONGEST_NAME = 64
 
@@ -200,7 +204,10 @@ _SHARED: dict[str, tuple[_Check, str]] = {
     "strategy": (lambda value: value == "auto", '"auto"'),
     "context_swapping": (_is_bool, "true or false"),
     "smart_truncation": (_is_bool, "true or false"),
-    "context_strategy": (lambda value: isinstance(value, str) and bool(value), "the name of a strategy"),
+    "context_strategy": (
+        lambda value: isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME,
+        "the name of a strategy",
+    ),
     "headroom": (lambda value: _is_amount(value) and value < 1, "a number of at least 0 and below 1"),
     "reserve_tokens": (_is_count, "a whole number of tokens, 0 to 1,000,000,000"),
     "max_cost_usd": (_is_amount, "a number, not negative"),
@@ -243,6 +250,13 @@ def check_overrides(given: object, path: str = "routing") -> Overrides:
 def check_account_settings(given: object, path: str = "settings") -> Overrides:
     """Check an account's or a plan's settings like `check_overrides`; these may say how audits are kept."""
     return _checked(given, path, {**_SHARED, **_ACCOUNT_ONLY})
+
+
+def check_stored_size(settings: Overrides, path: str = "settings") -> None:
+    """Raise InvalidSetting for settings that are too large to be stored: they are read with every call."""
+    size = len(json.dumps(dict(settings), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise InvalidSetting(f"all settings together take at most {MOST_BYTES:,} bytes", path, "too_large")
 
 
 def _checked(given: object, path: str, known: Mapping[str, tuple[_Check, str]]) -> Overrides:

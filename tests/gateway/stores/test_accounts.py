@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bastion.stores.sqlite import SqliteAccounts, SqliteDatabase
+from contextshift.errors import StoreUnavailable
 from contextshift.ports import AccountAdmin, KeyRecord, SettingsRecord
+from gateway.stores.conftest import Server
+from gateway.stores.life import MovableClock
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +115,25 @@ async def test_a_revoked_key_is_returned_as_revoked_at_once(accounts: AccountAdm
     assert await accounts.keys(name) == [key]
 
 
+async def test_the_end_of_a_key_moves_and_nothing_else_of_it(accounts: AccountAdmin, name: str) -> None:
+    await accounts.create_account(name, "hobby")
+    key = key_of(name)
+    await accounts.put_key(key)
+    await accounts.put_key(replace(key, off=True))
+    assert await accounts.expire_key(key.hash, 2_000_000_000)
+    assert await accounts.keys(name) == [replace(key, off=True, expires=2_000_000_000)]
+    assert await accounts.expire_key(key.hash, None)
+    assert await accounts.keys(name) == [replace(key, off=True)]
+    assert not await accounts.expire_key("0" * 64, None)
+    assert await accounts.access("0" * 64, name) is None
+
+
+async def test_settings_in_any_script_take_what_they_are_long(accounts: AccountAdmin, name: str) -> None:
+    for version, text in enumerate(("模型" * 50_000, "half a pair: \ud800")):
+        assert await accounts.put_settings(name, settings(version + 1, system_prompt=text), version)
+        assert (await accounts.settings(name)).values == {"system_prompt": text}
+
+
 async def test_many_keys_are_all_listed(accounts: AccountAdmin, name: str) -> None:
     keys = [key_of(name, created_at=float(index)) for index in range(110)]
     for start in range(0, len(keys), 22):
@@ -148,3 +173,48 @@ async def test_concurrent_changes_of_settings_lose_none(accounts: AccountAdmin, 
 
     await asyncio.gather(*(add_one() for _ in range(8)))
     assert await accounts.settings(name) == settings(8, count=8)
+
+
+# -- rows that are damaged -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["not json", "null", "[1]", '"x"', "1"])
+@pytest.mark.parametrize("column", ["settings.values", "keys.scopes", "accounts.models"])
+async def test_a_damaged_row_lets_nobody_in(clock: MovableClock, tmp_path: Path, column: str, damage: str) -> None:
+    database = SqliteDatabase(tmp_path / "x.db")
+    accounts, key = SqliteAccounts(database, clock=clock), key_of("acme")
+    await accounts.create_account("acme", "hobby", ["m"])
+    await accounts.put_key(key)
+    await accounts.put_settings("acme", settings(1, a=1), 0)
+    table, _, name = column.partition(".")
+    await database.write(lambda db: db.execute(f'UPDATE {table} SET "{name}" = ?', (damage,)))
+    try:
+        with pytest.raises(StoreUnavailable) as refused:
+            await accounts.access(key.hash, None)
+        assert damage not in str(refused.value)
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize(
+    ("place", "attribute"),
+    [
+        ("SET#security", {"values": {"S": "null"}}),
+        ("SET#security", {"values": {"S": "x"}}),
+        ("KEY", {"off": {"S": "x"}}),
+    ],
+)
+async def test_a_damaged_item_lets_nobody_in(
+    ministack_tables: Server, clock: MovableClock, name: str, place: str, attribute: dict[str, Any]
+) -> None:
+    accounts, key = ministack_tables.accounts(clock), key_of(name)
+    await accounts.create_account(name, "hobby")
+    await accounts.put_key(key)
+    await accounts.put_settings(name, settings(1, a=1), 0)
+    partition = f"K#{key.hash}" if place == "KEY" else f"A#{name}"
+    where = {"pk": {"S": partition}, "sk": {"S": place}}
+    client, table = ministack_tables.client, ministack_tables.control
+    item = client.get_item(TableName=table, Key=where)["Item"]
+    client.put_item(TableName=table, Item=item | attribute)
+    with pytest.raises(StoreUnavailable):
+        await accounts.access(key.hash, name)

@@ -233,6 +233,7 @@ async def test_a_file_of_the_version_before_gets_what_it_lacks(tmp_path: Path, c
     with sqlite3.connect(path) as old:
         for table in ("calibration", "overlays", "claims", "generations", "messages", "branches", "chats", "library"):
             old.execute(f"DROP TABLE {table}")
+        old.execute("DROP INDEX records_by_expiry")
         old.execute("PRAGMA user_version = 1")
     old.close()
     database = SqliteDatabase(path)

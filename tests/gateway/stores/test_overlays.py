@@ -181,3 +181,46 @@ async def test_a_store_that_is_down_does_not_keep_the_files_accounts_out(clock: 
     assert await ConfiguredAccounts({key.hash: access}, beyond, clock).access(key.hash, name) == access
     with pytest.raises(StoreUnavailable):
         await ConfiguredAccounts({}, beyond, clock).overlays(name)
+
+
+async def test_settings_of_an_account_of_the_file_reach_every_instance_within_five_seconds(
+    clock: MovableClock, name: str
+) -> None:
+    store, key = MemoryAccounts(clock), key_of(name)
+    access = Access(key, name, "pro", SettingsRecord({"headroom": 0.5}))
+    one, two = (ConfiguredAccounts({key.hash: access}, store, clock, store) for _ in range(2))
+    assert await two.access(key.hash, name) == access
+    written = SettingsRecord({"regions": ["us"]}, 1, 5.0, "ana")
+    assert await one.put_settings(name, written, 0)
+    expected = replace(access, settings=written)
+    assert await one.access(key.hash, name) == expected
+    assert await two.settings(name) == written
+    clock.time += 5
+    assert await two.access(key.hash, name) == expected
+    assert await two.put_settings(name, replace(written, version=2), 1)
+
+
+async def test_where_each_call_reads_them_settings_hold_for_the_next(clock: MovableClock, name: str) -> None:
+    store, key = MemoryAccounts(clock), key_of(name)
+    access = Access(key, name, "pro", SettingsRecord())
+    accounts = ConfiguredAccounts({key.hash: access}, store, clock, store, seconds=0.0)
+    assert await accounts.access(key.hash, name) == access
+    written = SettingsRecord({"regions": ["us"]}, 1, 5.0, "ana")
+    await store.put_settings(name, written, 0)
+    assert await accounts.access(key.hash, name) == replace(access, settings=written)
+
+
+async def test_settings_that_cannot_be_read_let_nobody_in(clock: MovableClock, name: str) -> None:
+    store, key = MemoryAccounts(clock), key_of(name)
+    access = Access(key, name, "pro", SettingsRecord({"regions": ["eu"]}))
+    accounts = ConfiguredAccounts({key.hash: access}, store, clock, store)
+    store.failing.add("settings")
+    with pytest.raises(StoreUnavailable):
+        await accounts.access(key.hash, name)
+    store.failing.clear()
+    assert await accounts.access(key.hash, name) == access
+    store.failing.add("settings")
+    assert await accounts.access(key.hash, name) == access  # what was read a moment ago
+    clock.time += 5
+    with pytest.raises(StoreUnavailable):
+        await accounts.access(key.hash, name)

@@ -24,6 +24,7 @@ __all__ = [
     "cancels",
     "counts_on",
     "ends_generation",
+    "ends_key",
     "ends_life",
     "forgets_lives",
     "is_version",
@@ -202,6 +203,13 @@ def forgets_lives(epochs: tuple[str, ...], now: float) -> Change:
     """Take lives whose purge is complete off the head's list."""
     still_there = "attribute_exists(#pk)"  # an update would make a head that TTL has deleted meanwhile
     return Change(f"{_set()} DELETE #buried :buried", {":buried": {"SS": list(epochs)}} | _touched(now), still_there)
+
+
+def ends_key(expires: int | None, now: float) -> Change:
+    """Change when a key ends, whatever else becomes of it meanwhile."""
+    if expires is None:
+        return Change(f"{_set()} REMOVE #expires", _touched(now), PRESENT)
+    return Change(_set("#expires = :expires"), {":expires": number(expires)} | _touched(now), PRESENT)
 
 
 def is_version(version: int) -> tuple[str, dict[str, Attribute]]:

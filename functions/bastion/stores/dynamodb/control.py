@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from bastion.stores.dynamodb.actions import put
 from bastion.stores.dynamodb.client import ConditionFailed, DynamoClient, Meter, Table
-from bastion.stores.dynamodb.conditions import ABSENT, Change, is_version, more_of, settles
+from bastion.stores.dynamodb.conditions import ABSENT, Change, ends_key, is_version, more_of, settles
 from bastion.stores.dynamodb.items import (
     SCHEMA,
     Item,
@@ -48,6 +48,7 @@ from bastion.stores.dynamodb.items import (
     texts,
     texts_of,
 )
+from bastion.stores.rows import object_of, readable, written
 from contextshift.calibration import Calibration, day_of
 from contextshift.ports import Access, Clock, KeyRecord, OverlayRecord, Random, SettingsRecord
 
@@ -128,6 +129,16 @@ class DynamoAccounts:
         await self._table.write_all([put(note)])
         await self._table.write_all([put(key_key(key.hash) | common | _key_item(key))])
 
+    async def expire_key(self, key_hash: str, expires: int | None) -> bool:
+        """Change when a key ends, and nothing else of it; False where there is none."""
+        now = self._clock.now()
+        try:
+            item = await self._table.update(key_key(key_hash), ends_key(expires, now))
+            await self._table.update(key_index_key(text_of(item, "account"), key_hash), ends_key(expires, now))
+        except ConditionFailed:
+            return False
+        return True
+
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first. TTL may have taken expired ones."""
         notes = await self._table.query(account_partition(account), "KEY#", "KEY#~", only=("sk",))
@@ -142,7 +153,7 @@ class DynamoAccounts:
     async def put_settings(self, account: str, settings: SettingsRecord, expected_version: int) -> bool:
         """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
         write = self._random.token(_WRITE_BYTES).hex()
-        values = json.dumps(dict(settings.values))
+        values = written(dict(settings.values))
         change = settles(values, settings.version, expected_version, settings.updated_by, write, settings.updated_at)
         try:
             await self._table.update(settings_key(account), change)
@@ -156,12 +167,13 @@ class DynamoAccounts:
         item = await self._table.get(overlay_key(account))
         if item is None:
             return OverlayRecord()
-        return OverlayRecord(
-            models=json.loads(_document(item)),
-            version=integer_of(item, "version"),
-            updated_at=number_of(item, "updated_at"),
-            updated_by=text_of(item, "updated_by"),
-        )
+        with readable():
+            return OverlayRecord(
+                models=object_of(_document(item)),
+                version=integer_of(item, "version"),
+                updated_at=number_of(item, "updated_at"),
+                updated_by=text_of(item, "updated_by"),
+            )
 
     async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
         """Store ``overlay`` if the stored version still is ``expected_version`` (0: none), else False."""
@@ -255,7 +267,8 @@ def _step_of(attribute: str) -> tuple[str, int]:
 
 def _plan_of(item: Item) -> tuple[str, tuple[str, ...] | None]:
     check_schema(item)
-    return text_of(item, "plan"), texts_of(item, "models") if "models" in item else None
+    with readable():
+        return text_of(item, "plan"), texts_of(item, "models") if "models" in item else None
 
 
 def _new_plan(plan: str, models: Sequence[str] | None, now: float) -> Change:
@@ -279,25 +292,27 @@ def _key_item(key: KeyRecord) -> Item:
 
 def _key_of(item: Item) -> KeyRecord:
     check_schema(item)
-    return KeyRecord(
-        hash=text_of(item, "pk").removeprefix("K#"),
-        id=text_of(item, "id"),
-        account=text_of(item, "account"),
-        scopes=frozenset(texts_of(item, "scopes")),
-        expires=integer_or_none(item, "expires"),
-        off=bool(item["off"]["BOOL"]),
-        created_at=number_of(item, "created_at"),
-        label=text_of(item, "label"),
-    )
+    with readable():
+        return KeyRecord(
+            hash=text_of(item, "pk").removeprefix("K#"),
+            id=text_of(item, "id"),
+            account=text_of(item, "account"),
+            scopes=frozenset(texts_of(item, "scopes")),
+            expires=integer_or_none(item, "expires"),
+            off=bool(item["off"]["BOOL"]),
+            created_at=number_of(item, "created_at"),
+            label=text_of(item, "label"),
+        )
 
 
 def _settings_of(item: Item | None) -> SettingsRecord:
     if item is None:
         return SettingsRecord()
     check_schema(item)
-    return SettingsRecord(
-        values=json.loads(text_of(item, "values")),
-        version=integer_of(item, "version"),
-        updated_at=number_of(item, "updated_at"),
-        updated_by=text_of(item, "updated_by"),
-    )
+    with readable():
+        return SettingsRecord(
+            values=object_of(text_of(item, "values")),
+            version=integer_of(item, "version"),
+            updated_at=number_of(item, "updated_at"),
+            updated_by=text_of(item, "updated_by"),
+        )

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from bastion.stores.rows import object_of, readable, strings_of, written
 from bastion.stores.sqlite.database import SqliteDatabase
 from contextshift.calibration import Calibration, day_of
 from contextshift.ports import Access, Clock, KeyRecord, OverlayRecord, SettingsRecord
@@ -43,6 +44,8 @@ VALUES (:account, :day, :name, :step, :samples, :now, :now)
 ON CONFLICT (account, day, name, step) DO UPDATE SET samples = samples + :samples, updated_at = :now
 """
 
+_EXPIRE_KEY = "UPDATE keys SET expires = :expires, updated_at = :now WHERE hash = :hash"
+
 
 class SqliteAccounts:
     """An `AccountAdmin` in a SQLite file. Every method raises StoreUnavailable."""
@@ -78,6 +81,10 @@ class SqliteAccounts:
         """Create or replace a key's record."""
         await self._changed(_PUT_KEY, _key_values(key))
 
+    async def expire_key(self, key_hash: str, expires: int | None) -> bool:
+        """Change when a key ends, and nothing else of it; False where there is none."""
+        return await self._changed(_EXPIRE_KEY, {"hash": key_hash, "expires": expires})
+
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first."""
         query = "SELECT * FROM keys WHERE account = ? ORDER BY created_at, id"
@@ -92,7 +99,7 @@ class SqliteAccounts:
         """Store ``settings`` if the stored version still is ``expected_version`` (0: none), else False."""
         values = {
             "account": account,
-            "values": json.dumps(dict(settings.values)),
+            "values": written(dict(settings.values)),
             "version": settings.version,
             "updated_at": settings.updated_at,
             "updated_by": settings.updated_by,
@@ -106,7 +113,8 @@ class SqliteAccounts:
         row = await self._database.read(lambda db: db.execute(query, (whose,)).fetchone())
         if row is None:
             return OverlayRecord()
-        return OverlayRecord(json.loads(row["models"]), row["version"], row["updated_at"], row["updated_by"])
+        with readable():
+            return OverlayRecord(object_of(row["models"]), row["version"], row["updated_at"], row["updated_by"])
 
     async def put_overlay(self, account: str | None, overlay: OverlayRecord, expected_version: int) -> bool:
         """Store ``overlay`` if the stored version still is ``expected_version`` (0: none), else False."""
@@ -174,14 +182,16 @@ def _account(db: sqlite3.Connection, account: str) -> tuple[str, tuple[str, ...]
     row = db.execute("SELECT plan, models FROM accounts WHERE account = ?", (account,)).fetchone()
     if row is None:
         return None
-    return row["plan"], None if row["models"] is None else tuple(json.loads(row["models"]))
+    with readable():
+        return row["plan"], None if row["models"] is None else tuple(strings_of(row["models"]))
 
 
 def _settings(db: sqlite3.Connection, account: str) -> SettingsRecord:
     row = db.execute("SELECT * FROM settings WHERE account = ?", (account,)).fetchone()
     if row is None:
         return SettingsRecord()
-    return SettingsRecord(json.loads(row["values"]), row["version"], row["updated_at"], row["updated_by"])
+    with readable():
+        return SettingsRecord(object_of(row["values"]), row["version"], row["updated_at"], row["updated_by"])
 
 
 def _account_values(account: str, plan: str, models: Sequence[str] | None) -> dict[str, object]:
@@ -202,13 +212,14 @@ def _key_values(key: KeyRecord) -> dict[str, object]:
 
 
 def _key_of(row: sqlite3.Row) -> KeyRecord:
-    return KeyRecord(
-        hash=row["hash"],
-        id=row["id"],
-        account=row["account"],
-        scopes=frozenset(json.loads(row["scopes"])),
-        expires=row["expires"],
-        off=bool(row["off"]),
-        created_at=row["created_at"],
-        label=row["label"],
-    )
+    with readable():
+        return KeyRecord(
+            hash=row["hash"],
+            id=row["id"],
+            account=row["account"],
+            scopes=frozenset(strings_of(row["scopes"])),
+            expires=row["expires"],
+            off=bool(row["off"]),
+            created_at=row["created_at"],
+            label=row["label"],
+        )

@@ -229,6 +229,14 @@ class MemoryAccounts(Fallible):
         self.check("put_key")
         self._keys[key.hash] = key
 
+    async def expire_key(self, key_hash: str, expires: int | None) -> bool:
+        """Change when a key ends, and nothing else of it; False where there is none."""
+        self.check("expire_key")
+        if key_hash not in self._keys:
+            return False
+        self._keys[key_hash] = replace(self._keys[key_hash], expires=expires)
+        return True
+
     async def keys(self, account: str) -> list[KeyRecord]:
         """Return the account's keys, oldest first."""
         self.check("keys")
